@@ -1,0 +1,31 @@
+// What the verbs of the command line share. A verb is one file that defines one add_..._verb function.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+namespace galvani::cli {
+
+struct Common {
+  std::uint64_t seed = 0;
+  int threads = 0;  // 0: one per core
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+  int exit_code = 0;  // a verb sets 1 when the gate it was asked for failed
+};
+
+// A subcommand with the options every verb has; `examples` is shown at the end of its --help.
+CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, const std::string& help,
+                    const std::string& examples);
+
+// Applies --threads, --quiet and --verbose; make_verb arranges for it to run before the verb's callback.
+void apply(const Common& common);
+
+void add_data_verb(CLI::App& app, Common& common);
+void add_train_verb(CLI::App& app, Common& common);
+void add_inspect_verb(CLI::App& app, Common& common);
+void add_predict_verb(CLI::App& app, Common& common);
+
+}  // namespace galvani::cli

@@ -1,0 +1,22 @@
+// Start-up matters that make LibTorch fast and keep it inside the machine's memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace galvani {
+
+// Call once at the start of main, before any tensor exists: malloc keeps large blocks, kernels run on one thread,
+// allocations that cannot fit the machine are refused with an Error instead of waking the kernel's OOM killer.
+void init_runtime();
+
+struct BlasInfo {
+  std::string library;  // path of the shared object that serves sgemm
+  bool reference;       // the slow reference implementation
+};
+BlasInfo find_blas();
+
+// Bytes the process may still allocate, by the system's own estimate.
+std::uint64_t available_memory();
+
+}  // namespace galvani

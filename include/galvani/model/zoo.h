@@ -1,0 +1,25 @@
+// Network architectures as ONNX files with freshly initialised weights.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "galvani/base/registry.h"
+#include "galvani/base/rng.h"
+
+namespace galvani {
+
+// What a network is built for.
+struct ArchitectureShape {
+  std::int64_t channels = 1;
+  std::int64_t height = 28;
+  std::int64_t width = 28;
+  std::int64_t classes = 10;
+};
+
+// Builds the bytes of an ONNX model (opset 13, dynamic batch, logits out, no softmax).
+using ArchitectureRegistry = Registry<std::string, const ArchitectureShape&, Rng&>;
+const ArchitectureRegistry& architectures();
+
+}  // namespace galvani

@@ -1,0 +1,39 @@
+#include "galvani/base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+
+namespace galvani::log {
+namespace {
+
+std::atomic<Level> least_level{Level::info};
+
+spdlog::logger& logger() {
+  static const std::shared_ptr<spdlog::logger> instance = [] {
+    auto made = spdlog::stderr_color_mt("galvani");
+    made->set_level(spdlog::level::trace);
+    return made;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+void set_level(Level least) { least_level = least; }
+Level level() { return least_level; }
+
+void write(Level level, const std::string& message) {
+  if (level < least_level) return;
+  // A plain message needs no prefix; one that wants attention says what it is.
+  logger().set_pattern(level == Level::info ? "%v" : "%^%l:%$ %v");
+  switch (level) {
+    case Level::debug: logger().debug("{}", message); break;
+    case Level::info: logger().info("{}", message); break;
+    case Level::warning: logger().warn("{}", message); break;
+    case Level::error: logger().error("{}", message); break;
+  }
+}
+
+}  // namespace galvani::log

@@ -1,0 +1,134 @@
+#include "galvani/base/parallel.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "galvani/base/error.h"
+
+namespace galvani {
+namespace {
+
+thread_local bool inside_task = false;
+
+// OpenMP keeps the number of kernel threads per thread, so every worker sets its own.
+void use_single_threaded_kernels() { at::set_num_threads(1); }
+
+}  // namespace
+
+struct WorkerPool::Impl {
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable done;
+  std::uint64_t generation = 0;
+  int busy = 0;
+  bool stopping = false;
+
+  const std::function<void(std::int64_t, int)>* task = nullptr;
+  std::int64_t count = 0;
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::int64_t error_index = 0;
+  std::exception_ptr error;
+
+  void work(int worker) {
+    inside_task = true;
+    while (!failed) {
+      std::int64_t index = next++;
+      if (index >= count) break;
+      try {
+        (*task)(index, worker);
+      } catch (...) {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (index < error_index) {
+          error_index = index;
+          error = std::current_exception();
+        }
+        failed = true;
+      }
+    }
+    inside_task = false;
+  }
+
+  void loop(int worker) {
+    use_single_threaded_kernels();
+    std::uint64_t seen = 0;
+    while (true) {
+      {
+        std::unique_lock<std::mutex> lock(mutex);
+        wake.wait(lock, [&] { return stopping || generation != seen; });
+        if (stopping) return;
+        seen = generation;
+      }
+      work(worker);
+      std::lock_guard<std::mutex> lock(mutex);
+      if (--busy == 0) done.notify_one();
+    }
+  }
+};
+
+WorkerPool::WorkerPool(int workers) : impl_(std::make_unique<Impl>()) {
+  if (workers < 1 || workers > 1024) bad_usage("the number of threads is {}, but must be from 1 to 1024", workers);
+  use_single_threaded_kernels();
+  for (int i = 1; i < workers; ++i) impl_->threads.emplace_back([this, i] { impl_->loop(i); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    impl_->stopping = true;
+  }
+  impl_->wake.notify_all();
+  for (std::thread& thread : impl_->threads) thread.join();
+}
+
+int WorkerPool::size() const { return static_cast<int>(impl_->threads.size()) + 1; }
+
+void WorkerPool::run(std::int64_t n, const std::function<void(std::int64_t, int)>& task) {
+  if (n <= 0) return;
+  if (inside_task) {
+    for (std::int64_t i = 0; i < n; ++i) task(i, 0);
+    return;
+  }
+  Impl& impl = *impl_;
+  {
+    std::lock_guard<std::mutex> lock(impl.mutex);
+    impl.task = &task;
+    impl.count = n;
+    impl.next = 0;
+    impl.failed = false;
+    impl.error = nullptr;
+    impl.error_index = std::numeric_limits<std::int64_t>::max();
+    impl.busy = static_cast<int>(impl.threads.size());
+    ++impl.generation;
+  }
+  impl.wake.notify_all();
+  impl.work(0);
+  std::unique_lock<std::mutex> lock(impl.mutex);
+  impl.done.wait(lock, [&] { return impl.busy == 0; });
+  if (impl.error) std::rethrow_exception(impl.error);
+}
+
+namespace {
+std::unique_ptr<WorkerPool>& pool() {
+  static std::unique_ptr<WorkerPool> instance;
+  return instance;
+}
+}  // namespace
+
+WorkerPool& workers() {
+  if (!pool()) set_workers(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  return *pool();
+}
+
+void set_workers(int n) { pool() = std::make_unique<WorkerPool>(n); }
+
+}  // namespace galvani

@@ -1,0 +1,121 @@
+#include "galvani/base/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+
+namespace galvani {
+namespace {
+
+std::atomic<bool> progress_enabled{true};
+constexpr std::chrono::milliseconds kTerminalInterval{100};
+constexpr std::chrono::seconds kPlainInterval{10};
+constexpr int kBarWidth = 24;
+
+int terminal_width() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  return 100;
+}
+
+std::string format_rate(double rate) { return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate); }
+
+}  // namespace
+
+std::string format_duration(double seconds) {
+  auto whole = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+std::string format_count(std::int64_t n) {
+  std::string digits = std::to_string(n);
+  std::size_t first = digits[0] == '-' ? 1 : 0;
+  for (std::size_t i = digits.size(); i > first + 3;) {
+    i -= 3;
+    digits.insert(i, ",");
+  }
+  return digits;
+}
+
+std::string format_bytes(std::uint64_t n) {
+  if (n < 1024) return fmt::format("{} B", n);
+  double value = static_cast<double>(n);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
+}
+
+Progress::Progress(std::string title, std::int64_t total, std::string unit)
+    : title_(std::move(title)),
+      total_(total),
+      unit_(std::move(unit)),
+      start_(Clock::now()),
+      drawn_(start_),
+      terminal_(isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() { finish(); }
+
+void Progress::set_enabled(bool enabled) { progress_enabled = enabled; }
+
+void Progress::advance(std::int64_t by) {
+  done_ += by;
+  auto interval = terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration(kPlainInterval);
+  if (Clock::now() - drawn_ >= interval) draw(false);
+}
+
+void Progress::note(std::string text) { note_ = std::move(text); }
+
+void Progress::finish() {
+  if (finished_) return;
+  finished_ = true;
+  bool shown = drawn_ != start_;
+  if (terminal_ || shown) draw(true);
+}
+
+void Progress::draw(bool last) {
+  drawn_ = Clock::now();
+  if (!progress_enabled) return;
+  double seconds = std::chrono::duration<double>(drawn_ - start_).count();
+  if (terminal_) {
+    std::fprintf(stderr, "\r\033[K%s%s", render(title_, done_, total_, unit_, seconds, note_, terminal_width()).c_str(),
+                 last ? "\n" : "");
+  } else {
+    std::fprintf(stderr, "%s\n", render(title_, done_, total_, unit_, seconds, note_, 0).c_str());
+  }
+  std::fflush(stderr);
+}
+
+std::string Progress::render(const std::string& title, std::int64_t done, std::int64_t total, const std::string& unit,
+                             double seconds, const std::string& note, int width) {
+  double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  std::string line = title + " ";
+  if (total > 0) {
+    double share = std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
+    if (width > 0) {
+      int full = static_cast<int>(share * kBarWidth);
+      line += "[";
+      for (int i = 0; i < kBarWidth; ++i) line += i < full ? "#" : "-";
+      line += "] ";
+    }
+    line += fmt::format("{:3.0f}% {}/{} {}", share * 100, format_count(done), format_count(total), unit);
+  } else {
+    line += fmt::format("{} {}", format_count(done), unit);
+  }
+  line += fmt::format(", {}/s, {}", format_rate(rate), format_duration(seconds));
+  if (total > done && rate > 0) line += ", ETA " + format_duration(static_cast<double>(total - done) / rate);
+  if (!note.empty()) line += ", " + note;
+  if (width > 0 && static_cast<int>(line.size()) > width - 1) line.resize(static_cast<std::size_t>(width - 1));
+  return line;
+}
+
+}  // namespace galvani

@@ -1,0 +1,88 @@
+#include "galvani/base/runtime.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
+#include <dlfcn.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "galvani/base/error.h"
+#include "galvani/base/log.h"
+#include "galvani/base/progress.h"
+
+namespace galvani {
+namespace {
+
+// Asking the system costs microseconds; smaller blocks are not worth the question.
+constexpr std::size_t kLargeAllocation = std::size_t{256} << 20;
+// Left for the rest of the machine.
+constexpr std::uint64_t kReserve = std::uint64_t{128} << 20;
+
+// Refuses tensors that cannot fit before the kernel overcommits and kills the process.
+class BoundedAllocator final : public at::Allocator {
+ public:
+  at::DataPtr allocate(std::size_t n) const override {
+    if (n >= kLargeAllocation) {
+      std::uint64_t available = available_memory();
+      if (n + kReserve > available)
+        bad_input("a tensor of {} does not fit the {} of memory that are free", format_bytes(n), format_bytes(available));
+    }
+    return c10::GetDefaultCPUAllocator()->allocate(n);
+  }
+  at::DeleterFnPtr raw_deleter() const override { return c10::GetDefaultCPUAllocator()->raw_deleter(); }
+};
+
+std::uint64_t read_number(const char* path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  return file >> value ? value : UINT64_MAX;
+}
+
+}  // namespace
+
+std::uint64_t available_memory() {
+  std::uint64_t available = UINT64_MAX;
+  std::ifstream meminfo("/proc/meminfo");
+  std::string line;
+  while (std::getline(meminfo, line)) {
+    if (line.rfind("MemAvailable:", 0) == 0) available = std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
+  }
+  std::uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
+  std::uint64_t used = read_number("/sys/fs/cgroup/memory.current");
+  if (limit != UINT64_MAX && used != UINT64_MAX) available = std::min(available, limit > used ? limit - used : 0);
+  return available;
+}
+
+BlasInfo find_blas() {
+  void* symbol = dlsym(RTLD_DEFAULT, "sgemm_");
+  Dl_info info{};
+  if (symbol == nullptr || dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return {"unknown", false};
+  std::error_code ignored;
+  std::string path = std::filesystem::canonical(info.dli_fname, ignored).string();
+  if (path.empty()) path = info.dli_fname;
+  bool fast = path.find("openblas") != std::string::npos || path.find("mkl") != std::string::npos ||
+              path.find("blis") != std::string::npos || path.find("atlas") != std::string::npos;
+  return {path, !fast};
+}
+
+void init_runtime() {
+  // glibc returns large tensors to the system at every step and faults them in again at the next.
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_TOP_PAD, 64 << 20);
+  at::set_num_threads(1);
+  static BoundedAllocator allocator;
+  c10::SetCPUAllocator(&allocator, /*priority=*/1);
+  BlasInfo blas = find_blas();
+  log::debug("BLAS: {}", blas.library);
+  if (blas.reference)
+    log::warn("{} is the slow reference BLAS; install libopenblas0-openmp to run about ten times faster", blas.library);
+}
+
+}  // namespace galvani

@@ -1,0 +1,1 @@
+#include "model/onnx/program.h"

@@ -1,0 +1,57 @@
+// What an ONNX graph becomes on its way to the executor: TorchScript source text plus the tensors it reads.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace torch::jit {
+struct Module;
+}
+
+namespace galvani::onnx {
+
+struct Program {
+  struct Port {
+    std::string name;                 // as the ONNX graph calls it
+    at::ScalarType type;
+    bool shaped = false;              // the file states a shape
+    std::vector<std::int64_t> shape;  // -1 where the file leaves a dimension open
+  };
+  // A tensor of the module: attribute `attribute` of the compiled module holds initialiser `initializer` of the file.
+  struct Parameter {
+    std::string attribute;
+    std::string initializer;
+    at::Tensor value;
+    bool trainable;  // a weight that gradient descent may change; running statistics and constants are not
+  };
+
+  std::string source;  // `def forward(self, ...)`, reads `self.training` where training differs from evaluation
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  std::vector<Parameter> parameters;
+  // Variable of the source that holds an ONNX node's first output → the node's name (its output's where it has none).
+  std::map<std::string, std::string> node_of_variable;
+  std::int64_t opset = 0;
+  std::int64_t ir_version = 0;
+  std::string producer;
+  std::map<std::string, std::string> metadata;  // the file's metadata_props
+  std::vector<std::string> warnings;            // such as NaN in a weight, naming the tensor
+};
+
+// Parses and checks a model. `label` names the file in errors; external initialisers are read from `folder` only.
+Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label);
+
+// Compiles the source into `module` and gives it the parameters (training mode on).
+void build_module(const Program& program, const std::string& label, torch::jit::Module& module);
+
+// The original file with new values for the named initialisers and new or changed metadata; everything else as it was.
+std::string update_onnx(const std::string& original, const std::filesystem::path& folder, const std::string& label,
+                        const std::map<std::string, at::Tensor>& initializers,
+                        const std::map<std::string, std::string>& metadata);
+
+}  // namespace galvani::onnx

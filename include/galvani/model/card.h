@@ -1,0 +1,65 @@
+// What a model file says about itself beyond its graph: how it wants its input, what its classes are called, how good
+// it is. Stored in the ONNX metadata or the TorchScript archive; a `<model>.toml` beside the file and flags override it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace at {
+class Tensor;
+}
+
+namespace galvani {
+
+// From the bytes of an image to the numbers a network was trained on:
+// (low + (high - low) · byte / 255 - mean) / std, per channel, in the channel order and layout of the model.
+struct Preprocess {
+  double low = 0;
+  double high = 1;
+  std::vector<double> mean;      // one per channel, one for all, or empty: 0; in the model's channel order
+  std::vector<double> deviation; // likewise; empty: 1
+  bool bgr = false;              // the model wants blue first; images are red first
+  bool channels_last = false;    // the model wants [N, H, W, C]
+
+  // images [B, C, H, W] uint8 or float on the 0..255 scale → float input of the model.
+  at::Tensor apply(const at::Tensor& images) const;
+  // The gradient with respect to apply's result → with respect to the pixels, [B, C, H, W] per unit of 0..255.
+  at::Tensor pull_back(const at::Tensor& gradient) const;
+  std::string str() const;  // "range 0..1, mean 0.5 0.5 0.5, std 0.2 0.2 0.2, rgb, nchw"
+};
+
+struct ModelCard {
+  Preprocess preprocess;
+  bool preprocess_known = false;           // somebody stated it; otherwise it is the default, a guess
+  std::vector<std::int64_t> input;         // [C, H, W]; empty: as the graph says
+  std::vector<std::string> class_names;
+  std::string architecture;
+  std::string data;                        // what it was trained on
+  std::optional<double> accuracy;          // in [0, 1]
+  std::string accuracy_data;               // on what that was measured
+
+  std::string to_json() const;
+  // `where` names the source in errors.
+  static ModelCard from_json(const std::string& text, const std::string& where);
+  void override_with_toml(const std::filesystem::path& path);
+};
+
+// What the flags of every verb that runs a model may say; empty: not given.
+struct CardFlags {
+  std::string mean;      // "0.5" or ".485,.456,.406"
+  std::string deviation;
+  std::string range;     // "0..1"
+  std::string channels;  // rgb | bgr
+  std::string layout;    // nchw | nhwc
+  std::string input;     // "3,224,224": for a TorchScript file that does not say
+
+  void apply_to(ModelCard& card) const;
+};
+
+// Throws Error(usage or bad_input, naming `where`) unless the numbers make sense for that many channels.
+void check(const Preprocess& preprocess, std::int64_t channels, const std::string& where);
+
+}  // namespace galvani

@@ -1,0 +1,221 @@
+#include "galvani/model/card.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <toml++/toml.h>
+
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+
+namespace galvani {
+namespace {
+
+using nlohmann::json;
+
+struct Affine {
+  std::vector<float> scale;
+  std::vector<float> shift;
+};
+
+double of_channel(const std::vector<double>& values, std::int64_t channel, double fallback) {
+  if (values.empty()) return fallback;
+  return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(channel)];
+}
+
+Affine affine(const Preprocess& p, std::int64_t channels) {
+  Affine result;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    double deviation = of_channel(p.deviation, c, 1);
+    result.scale.push_back(static_cast<float>((p.high - p.low) / 255 / deviation));
+    result.shift.push_back(static_cast<float>((p.low - of_channel(p.mean, c, 0)) / deviation));
+  }
+  return result;
+}
+
+template <class Pixel>
+void scale_planes(const Pixel* in, float* out, std::int64_t batch, std::int64_t channels, std::int64_t plane,
+                  const Affine& map, bool reverse) {
+  for (std::int64_t n = 0; n < batch; ++n) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const Pixel* source = in + (n * channels + (reverse ? channels - 1 - c : c)) * plane;
+      float* target = out + (n * channels + c) * plane;
+      float scale = map.scale[static_cast<std::size_t>(c)];
+      float shift = map.shift[static_cast<std::size_t>(c)];
+      for (std::int64_t i = 0; i < plane; ++i) target[i] = static_cast<float>(source[i]) * scale + shift;
+    }
+  }
+}
+
+std::vector<double> parse_numbers(const std::string& flag, const std::string& text) {
+  std::vector<double> result;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    std::size_t comma = std::min(text.find(',', start), text.size());
+    std::string part = text.substr(start, comma - start);
+    char* end = nullptr;
+    double value = std::strtod(part.c_str(), &end);
+    if (part.empty() || *end != '\0' || !std::isfinite(value))
+      bad_usage("{} is '{}', but must be numbers separated by commas", flag, printable(text));
+    result.push_back(value);
+    start = comma + 1;
+  }
+  return result;
+}
+
+std::pair<double, double> parse_range(const std::string& text) {
+  std::size_t dots = text.find("..");
+  if (dots != std::string::npos) {
+    std::vector<double> low = parse_numbers("--range", text.substr(0, dots));
+    std::vector<double> high = parse_numbers("--range", text.substr(dots + 2));
+    if (low.size() == 1 && high.size() == 1 && low[0] < high[0]) return {low[0], high[0]};
+  }
+  bad_usage("--range is '{}', but must be like 0..1 or 0..255 or -1..1", printable(text));
+}
+
+bool parse_choice(const std::string& what, const std::string& text, const std::string& no, const std::string& yes,
+                  ErrorCode code) {
+  if (text == no) return false;
+  if (text == yes) return true;
+  fail(code, "{} is '{}', but must be {} or {}", what, printable(text), no, yes);
+}
+
+// TOML and JSON cards have the same keys, so both are read as JSON.
+void read_into(ModelCard& card, const json& j, const std::string& where) {
+  Preprocess& p = card.preprocess;
+  try {
+    for (const char* key : {"range", "mean", "std", "channels", "layout"}) card.preprocess_known |= j.contains(key);
+    if (j.contains("range")) {
+      auto range = j.at("range").get<std::vector<double>>();
+      if (range.size() != 2 || !(range[0] < range[1])) bad_input("{}: 'range' must be [low, high]", where);
+      p.low = range[0];
+      p.high = range[1];
+    }
+    if (j.contains("mean")) p.mean = j.at("mean").get<std::vector<double>>();
+    if (j.contains("std")) p.deviation = j.at("std").get<std::vector<double>>();
+    if (j.contains("channels"))
+      p.bgr = parse_choice(where + ": 'channels'", j.at("channels").get<std::string>(), "rgb", "bgr", ErrorCode::bad_input);
+    if (j.contains("layout"))
+      p.channels_last =
+          parse_choice(where + ": 'layout'", j.at("layout").get<std::string>(), "nchw", "nhwc", ErrorCode::bad_input);
+    if (j.contains("input")) card.input = j.at("input").get<std::vector<std::int64_t>>();
+    if (j.contains("classes")) card.class_names = j.at("classes").get<std::vector<std::string>>();
+    if (j.contains("architecture")) card.architecture = j.at("architecture").get<std::string>();
+    if (j.contains("data")) card.data = j.at("data").get<std::string>();
+    if (j.contains("accuracy")) card.accuracy = j.at("accuracy").get<double>();
+    if (j.contains("accuracy_data")) card.accuracy_data = j.at("accuracy_data").get<std::string>();
+  } catch (const json::exception& e) {
+    bad_input("{}: the model card is wrong: {}", where, e.what());
+  }
+  if (!card.input.empty() && card.input.size() != 3) bad_input("{}: 'input' must be [channels, height, width]", where);
+  for (std::int64_t n : card.input) {
+    if (n < 1 || n > 65536) bad_input("{}: 'input' has a side of {}", where, n);
+  }
+}
+
+}  // namespace
+
+at::Tensor Preprocess::apply(const at::Tensor& images) const {
+  std::int64_t channels = images.size(1);
+  at::Tensor source = images.contiguous();
+  at::Tensor result = at::empty(images.sizes(), at::kFloat);
+  std::int64_t plane = images.size(2) * images.size(3);
+  Affine map = affine(*this, channels);
+  auto* out = result.data_ptr<float>();
+  if (source.scalar_type() == at::kByte) {
+    scale_planes(source.data_ptr<std::uint8_t>(), out, images.size(0), channels, plane, map, bgr);
+  } else {
+    scale_planes(source.data_ptr<float>(), out, images.size(0), channels, plane, map, bgr);
+  }
+  return channels_last ? result.permute({0, 2, 3, 1}).contiguous() : result;
+}
+
+at::Tensor Preprocess::pull_back(const at::Tensor& gradient) const {
+  at::Tensor planar = channels_last ? gradient.permute({0, 3, 1, 2}) : gradient;
+  Affine map = affine(*this, planar.size(1));
+  at::Tensor scale = at::tensor(map.scale).view({1, -1, 1, 1});
+  at::Tensor result = (planar * scale).contiguous();
+  return bgr ? result.flip({1}) : result;
+}
+
+std::string Preprocess::str() const {
+  std::string text = fmt::format("range {}..{}", low, high);
+  if (!mean.empty()) text += fmt::format(", mean {}", fmt::join(mean, " "));
+  if (!deviation.empty()) text += fmt::format(", std {}", fmt::join(deviation, " "));
+  return text + (bgr ? ", bgr" : ", rgb") + (channels_last ? ", nhwc" : ", nchw");
+}
+
+std::string ModelCard::to_json() const {
+  json j;
+  j["range"] = {preprocess.low, preprocess.high};
+  if (!preprocess.mean.empty()) j["mean"] = preprocess.mean;
+  if (!preprocess.deviation.empty()) j["std"] = preprocess.deviation;
+  j["channels"] = preprocess.bgr ? "bgr" : "rgb";
+  j["layout"] = preprocess.channels_last ? "nhwc" : "nchw";
+  if (!input.empty()) j["input"] = input;
+  if (!class_names.empty()) j["classes"] = class_names;
+  if (!architecture.empty()) j["architecture"] = architecture;
+  if (!data.empty()) j["data"] = data;
+  if (accuracy) j["accuracy"] = *accuracy;
+  if (!accuracy_data.empty()) j["accuracy_data"] = accuracy_data;
+  return j.dump();
+}
+
+ModelCard ModelCard::from_json(const std::string& text, const std::string& where) {
+  json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!j.is_object()) bad_input("{}: the model card is not a JSON object", where);
+  ModelCard card;
+  read_into(card, j, where);
+  return card;
+}
+
+void ModelCard::override_with_toml(const std::filesystem::path& path) {
+  std::string text = read_file(path, 1 << 20);
+  toml::table table;
+  try {
+    table = toml::parse(text, path.string());
+  } catch (const toml::parse_error& e) {
+    bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
+  }
+  static const std::vector<std::string> kKnown = {"range", "mean",         "std",  "channels", "layout",       "input",
+                                                  "classes", "architecture", "data", "accuracy", "accuracy_data"};
+  for (const auto& [key, unused] : table) {
+    if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
+      bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));
+  }
+  std::ostringstream as_json;
+  as_json << toml::json_formatter{table};
+  read_into(*this, json::parse(as_json.str()), path.string());
+}
+
+void CardFlags::apply_to(ModelCard& card) const {
+  Preprocess& p = card.preprocess;
+  card.preprocess_known |= !(mean.empty() && deviation.empty() && range.empty() && channels.empty() && layout.empty());
+  if (!mean.empty()) p.mean = parse_numbers("--mean", mean);
+  if (!deviation.empty()) p.deviation = parse_numbers("--std", deviation);
+  if (!range.empty()) std::tie(p.low, p.high) = parse_range(range);
+  if (!channels.empty()) p.bgr = parse_choice("--channels", channels, "rgb", "bgr", ErrorCode::usage);
+  if (!layout.empty()) p.channels_last = parse_choice("--layout", layout, "nchw", "nhwc", ErrorCode::usage);
+  if (!input.empty()) {
+    card.input.clear();
+    for (double n : parse_numbers("--input", input)) card.input.push_back(static_cast<std::int64_t>(n));
+    if (card.input.size() != 3 || *std::min_element(card.input.begin(), card.input.end()) < 1)
+      bad_usage("--input is '{}', but must be channels,height,width such as 3,224,224", printable(input));
+  }
+}
+
+void check(const Preprocess& preprocess, std::int64_t channels, const std::string& where) {
+  auto fits = [&](const std::vector<double>& v) {
+    return v.size() <= 1 || static_cast<std::int64_t>(v.size()) == channels;
+  };
+  if (!fits(preprocess.mean)) bad_input("{}: {} means for {} channels", where, preprocess.mean.size(), channels);
+  if (!fits(preprocess.deviation))
+    bad_input("{}: {} standard deviations for {} channels", where, preprocess.deviation.size(), channels);
+  for (double d : preprocess.deviation) {
+    if (!(d > 0)) bad_input("{}: a standard deviation of {} cannot be divided by", where, d);
+  }
+}
+
+}  // namespace galvani

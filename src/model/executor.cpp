@@ -1,0 +1,214 @@
+#include "model/executor.h"
+
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/dead_code_elimination.h>
+#include <torch/csrc/jit/passes/freeze_module.h>
+#include <torch/csrc/jit/passes/remove_mutation.h>
+
+#include <algorithm>
+#include <set>
+
+#include "galvani/base/error.h"
+#include "model/graph_tools.h"
+
+namespace galvani {
+namespace {
+
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+std::vector<Node*> top_level(Graph& graph) {
+  std::vector<Node*> nodes;
+  for (Node* node : graph.nodes()) nodes.push_back(node);
+  return nodes;
+}
+
+// How many inputs precede the mask inputs: the module and the image.
+constexpr std::size_t kFixedInputs = 2;
+
+// relu(x) → relu_(x) where x is made by an operator that returns memory of its own and nobody else reads it.
+void activate_in_place(Graph& graph) {
+  static const std::set<std::string> kFresh = {"conv1d",     "conv2d", "conv3d", "_convolution", "convolution",
+                                               "batch_norm", "linear", "addmm",  "add",          "matmul"};
+  std::set<const Value*> kept(graph.outputs().begin(), graph.outputs().end());
+  for (Node* node : top_level(graph)) {
+    if (node->kind() != c10::Symbol::fromQualString("aten::relu")) continue;
+    Value* x = node->input(0);
+    if (x->uses().size() != 1 || kept.count(x) != 0 || kFresh.count(operator_name(x->node())) == 0) continue;
+    Node* in_place = graph.create(c10::Symbol::fromQualString("aten::relu_"), {x}, 1);
+    in_place->insertBefore(node);
+    in_place->output()->setType(node->output()->type());
+    node->output()->replaceAllUsesWith(in_place->output());
+    node->destroy();
+  }
+}
+
+}  // namespace
+
+Plan::Plan(std::shared_ptr<Graph> graph, c10::IValue self)
+    : self_(std::move(self)), code_(std::move(graph), "forward") {}
+
+std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
+  torch::jit::Stack stack{self_, input};
+  stack.insert(stack.end(), masks.begin(), masks.end());
+  torch::jit::InterpreterState(code_).run(stack);
+  std::vector<at::Tensor> result;
+  result.reserve(stack.size());
+  for (c10::IValue& value : stack) result.push_back(std::move(value).toTensor());
+  return result;
+}
+
+Executor::Executor(torch::jit::Module module, GraphNames names, const std::string& label) : names_(std::move(names)) {
+  module.eval();
+  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
+  module_ = torch::jit::freeze_module(module, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
+  graph_ = module_.get_method("forward").graph()->copy();
+  // Without this an in-place activation overwrites the value a tap observes.
+  torch::jit::RemoveTensorMutation(graph_);
+  if (graph_->inputs().size() != kFixedInputs)
+    bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);
+  find_logits(label);
+  torch::jit::EliminateDeadCode(graph_);
+  find_taps();
+}
+
+void Executor::find_logits(const std::string& label) {
+  Value* output = graph_->outputs().at(0);
+  while (output->node()->kind() == c10::prim::TupleConstruct && !output->node()->inputs().empty())
+    output = output->node()->input(0);
+  if (output->type()->cast<c10::TensorType>() == nullptr)
+    bad_input("{}: gives {} instead of a tensor of logits", label, output->type()->str());
+  while (true) {
+    std::string op = operator_name(output->node());
+    if (op == "softmax" || op == "_softmax" || op == "log_softmax" || op == "_log_softmax") {
+      softmax_ = true;
+      output = output->node()->input(0);
+    } else if (op == "dropout" || op == "contiguous") {
+      output = output->node()->input(0);
+    } else {
+      break;
+    }
+  }
+  while (!graph_->outputs().empty()) graph_->eraseOutput(graph_->outputs().size() - 1);
+  graph_->registerOutput(output);
+}
+
+std::string Executor::onnx_node_of(const Node* node) const {
+  if (node->outputs().empty()) return "";
+  const std::string& name = node->output(0)->debugName();
+  auto it = names_.node.find(name.substr(0, name.find('.')));
+  return it == names_.node.end() ? "" : it->second;
+}
+
+std::string Executor::name_of(const Node* node, const Value* weight) const {
+  std::string path = weight == nullptr ? "" : attribute_path(weight);
+  if (auto it = names_.parameter.find(path); it != names_.parameter.end()) path = it->second;
+  for (const char* suffix : {".weight", "_weight", ".kernel", "/kernel", ".w", "_w"}) {
+    std::size_t length = std::char_traits<char>::length(suffix);
+    if (path.size() > length && path.compare(path.size() - length, length, suffix) == 0)
+      return path.substr(0, path.size() - length);
+  }
+  std::string onnx = onnx_node_of(node);
+  return !onnx.empty() ? onnx : operator_name(node);
+}
+
+void Executor::find_taps() {
+  std::set<std::string> taken;
+  std::map<const Node*, std::size_t> tap_of;  // node whose output is tapped → index in taps_
+  std::vector<Node*> nodes = top_level(*graph_);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Node* node = nodes[i];
+    hidden_layers_ = hidden_layers_ || any_layer_inside(node);
+    std::optional<LayerMatch> match = match_layer(node);
+    if (!match) continue;
+    Tap tap;
+    tap.kind = match->kind;
+    tap.op = match->op;
+    tap.node = onnx_node_of(node);
+    if (tap.kind == TapKind::activation) {
+      // Named after the layer it follows, so that both formats of one network agree.
+      auto upstream = tap_of.find(nearest_layer(node->input(0)));
+      tap.name = upstream == tap_of.end() ? tap.op : taps_[upstream->second].name + "/" + tap.op;
+      tap.axis = upstream == tap_of.end() ? kUnknownAxis : taps_[upstream->second].axis;
+    } else {
+      tap.name = name_of(node, match->weight);
+      tap.axis = tap.kind == TapKind::convolution ? 0 : -1;
+    }
+    std::string unique = tap.name;
+    for (int n = 2; !taken.insert(unique).second; ++n) unique = tap.name + "#" + std::to_string(n);
+    tap.name = unique;
+    if (tap.kind != TapKind::activation) tap_of[node] = taps_.size();
+    taps_.push_back(std::move(tap));
+    sites_.push_back({i, 0});
+  }
+}
+
+void Executor::keep_taps(const std::vector<std::size_t>& indices) {
+  std::vector<Tap> taps;
+  std::vector<Site> sites;
+  for (std::size_t i : indices) {
+    taps.push_back(taps_[i]);
+    sites.push_back(sites_[i]);
+  }
+  taps_ = std::move(taps);
+  sites_ = std::move(sites);
+  plans_.clear();
+}
+
+std::string Executor::structure() const { return graph_->toString(/*print_source_locations=*/false); }
+
+std::vector<Executor::Operator> Executor::operators() const {
+  std::vector<Operator> result;
+  std::vector<Node*> nodes = top_level(*graph_);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Node* node = nodes[i];
+    if (!node->kind().is_aten() && node->kind().ns() != c10::Symbol::fromQualString("namespaces::galvani_onnx")) continue;
+    if (node->outputs().empty() || node->output(0)->type()->cast<c10::TensorType>() == nullptr) continue;
+    Operator op{{i, 0}, operator_name(node), "", 0};
+    const Value* weight = nullptr;
+    for (const Value* input : node->inputs()) {
+      std::string path = attribute_path(input);
+      if (path.empty() || input->type()->cast<c10::TensorType>() == nullptr) continue;
+      if (weight == nullptr) weight = input;
+      at::Tensor value = attribute_at(module_, path);
+      if (value.defined()) op.parameters += value.numel();
+    }
+    op.name = name_of(node, weight);
+    result.push_back(std::move(op));
+  }
+  return result;
+}
+
+std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks,
+                                           bool differentiable) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& cached = plans_[{taps, masks, differentiable}];
+  if (cached) return cached;
+  std::shared_ptr<Graph> graph = graph_->copy();
+  std::vector<Node*> nodes = top_level(*graph);
+  std::map<int, Value*> value_of;  // a masked tap is observed after its mask
+  for (int tap : taps) value_of[tap] = nodes[sites_[static_cast<std::size_t>(tap)].node]->output(0);
+  for (int mask : masks) {
+    Node* node = nodes[sites_[static_cast<std::size_t>(mask)].node];
+    Value* factor = graph->insertInput(graph->inputs().size(), "mask" + std::to_string(mask));
+    Node* multiply = graph->create(c10::aten::mul, {node->output(0), factor}, 1);
+    multiply->insertAfter(node);
+    node->output(0)->replaceAllUsesAfterNodeWith(multiply, multiply->output());
+    value_of[mask] = multiply->output();
+  }
+  for (int tap : taps) graph->registerOutput(value_of.at(tap));
+  if (!differentiable) activate_in_place(*graph);
+  torch::jit::EliminateDeadCode(graph);
+  cached = std::make_shared<const Plan>(std::move(graph), module_._ivalue());
+  return cached;
+}
+
+std::shared_ptr<const Plan> Executor::plan_for(const std::vector<Site>& sites) {
+  std::shared_ptr<Graph> graph = graph_->copy();
+  std::vector<Node*> nodes = top_level(*graph);
+  for (const Site& site : sites) graph->registerOutput(nodes[site.node]->output(site.output));
+  return std::make_shared<const Plan>(std::move(graph), module_._ivalue());
+}
+
+}  // namespace galvani

@@ -1,0 +1,87 @@
+// The evaluation graph of a network and what can be asked of it: plans that run it with chosen taps and masks.
+#pragma once
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "galvani/model/network.h"
+
+namespace galvani {
+
+// How the ONNX file calls what the graph calls by generated names; empty for TorchScript.
+struct GraphNames {
+  std::map<std::string, std::string> parameter;  // module attribute → initialiser
+  std::map<std::string, std::string> node;       // variable → ONNX node
+};
+
+// A value of the graph, found again in any copy of it: output `output` of the `node`-th top-level node.
+struct Site {
+  std::size_t node;
+  std::size_t output;
+};
+
+// The graph compiled for one choice of taps and masks. Thread-safe.
+class Plan {
+ public:
+  Plan(std::shared_ptr<torch::jit::Graph> graph, c10::IValue self);
+  // masks are already shaped to broadcast over their taps. Returns logits, then the taps.
+  std::vector<at::Tensor> run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const;
+
+ private:
+  c10::IValue self_;
+  torch::jit::Code code_;
+};
+
+class Executor {
+ public:
+  // Freezes a copy of the module that shares its parameters. `label` names the file in errors.
+  Executor(torch::jit::Module module, GraphNames names, const std::string& label);
+
+  // Taps without their shapes, which a probe run finds.
+  const std::vector<Tap>& taps() const { return taps_; }
+  static constexpr std::int64_t kUnknownAxis = -2;  // `axis` of an activation that follows no layer
+  // Forgets all taps but these; the indices of the rest change.
+  void keep_taps(const std::vector<std::size_t>& indices);
+  bool ends_in_softmax() const { return softmax_; }
+  bool has_hidden_layers() const { return hidden_layers_; }  // layers inside loops or branches: cannot be tapped
+  // Identifies the architecture, not the weights.
+  std::string structure() const;
+
+  // Sites that `layers` describes: operators with a tensor result.
+  struct Operator {
+    Site site;
+    std::string op;
+    std::string name;
+    std::int64_t parameters;
+  };
+  std::vector<Operator> operators() const;
+
+  // `differentiable` false allows in-place activation functions where no one sees the difference.
+  std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, bool differentiable);
+  std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
+
+ private:
+  void find_logits(const std::string& label);
+  void find_taps();
+  std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
+  std::string onnx_node_of(const torch::jit::Node* node) const;
+
+  torch::jit::Module module_;
+  GraphNames names_;
+  std::shared_ptr<torch::jit::Graph> graph_;
+  std::vector<Tap> taps_;
+  std::vector<Site> sites_;  // of taps_
+  bool softmax_ = false;
+  bool hidden_layers_ = false;
+  std::mutex mutex_;
+  std::map<std::tuple<std::vector<int>, std::vector<int>, bool>, std::shared_ptr<const Plan>> plans_;
+};
+
+}  // namespace galvani

@@ -1,0 +1,40 @@
+// Reading torch::jit graphs: which nodes are layers, where their weights come from.
+#pragma once
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <optional>
+#include <string>
+
+#include "galvani/model/network.h"
+
+namespace galvani {
+
+// LibTorch's messages carry stack traces; people want the line that says what is wrong.
+std::string first_line(const std::string& message);
+
+// "conv2d" of aten::conv2d.
+std::string operator_name(const torch::jit::Node* node);
+
+// "layer1.0.conv1.weight" for a value read from the module, also through a transposition; empty for any other value.
+std::string attribute_path(const torch::jit::Value* value);
+
+// The tensor at such a path; undefined if there is none.
+at::Tensor attribute_at(const torch::jit::Module& module, const std::string& path);
+
+struct LayerMatch {
+  TapKind kind;
+  std::string op;
+  const torch::jit::Value* weight;  // null for an activation
+};
+// Whether the node's output is one to tap. Of a matrix product followed by the addition of a bias it is the sum's.
+std::optional<LayerMatch> match_layer(const torch::jit::Node* node);
+
+// The convolution or dense layer from which a value comes, following first inputs; null if there is none.
+const torch::jit::Node* nearest_layer(const torch::jit::Value* value);
+
+// Whether a block of the node (the body of a loop or branch) has a convolution or dense layer.
+bool any_layer_inside(const torch::jit::Node* node);
+
+}  // namespace galvani

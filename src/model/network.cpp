@@ -1,0 +1,204 @@
+#include "galvani/model/network.h"
+
+#include <fmt/format.h>
+#include <torch/script.h>
+
+#include <algorithm>
+
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/log.h"
+#include "model/graph_tools.h"
+#include "model/network_impl.h"
+#include "model/onnx/program.h"
+#include "model/torchscript/archive.h"
+
+namespace galvani {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kCardKey = "galvani";
+
+// Runs a step that calls into LibTorch; what it throws becomes a sentence about the file.
+template <class Step>
+auto guarded(const std::string& label, const char* what, Step step) {
+  try {
+    return step();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    bad_input("{}: {}: {}", label, what, first_line(e.what()));
+  }
+}
+
+std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path& folder, const std::string& label) {
+  auto impl = std::make_unique<Network::Impl>();
+  onnx::Program program = onnx::import_onnx(bytes, folder, label);
+  if (program.inputs.size() != 1)
+    bad_input("{}: takes {} inputs; only models of one image are supported", label, program.inputs.size());
+  if (program.inputs[0].type != at::kFloat) bad_input("{}: its input is not of type float", label);
+  onnx::build_module(program, label, impl->module);
+  GraphNames names;
+  for (const auto& parameter : program.parameters) {
+    names.parameter[parameter.attribute] = parameter.initializer;
+    impl->initializer_of[parameter.attribute] = parameter.initializer;
+    if (parameter.trainable) {
+      impl->trainable.push_back(parameter.attribute);
+      impl->info.parameters += parameter.value.numel();
+    }
+  }
+  names.node = program.node_of_variable;
+  impl->info.format = "onnx";
+  impl->info.opset = program.opset;
+  impl->info.producer = program.producer;
+  impl->info.notes = program.warnings;
+  if (auto it = program.metadata.find(kCardKey); it != program.metadata.end())
+    impl->card = ModelCard::from_json(it->second, label);
+  const std::vector<std::int64_t>& shape = program.inputs[0].shape;
+  if (program.inputs[0].shaped && shape.size() != 4 && shape.size() != 2)
+    bad_input("{}: its input has {} dimensions; images have 4", label, shape.size());
+  if (shape.size() == 4) {
+    impl->info.input = {shape[1], shape[2], shape[3]};
+    if (shape[0] > 0) impl->info.fixed_batch = shape[0];
+  }
+  impl->original = std::move(bytes);
+  impl->folder = folder;
+  impl->executor = guarded(label, "cannot be prepared for running",
+                           [&] { return std::make_unique<Executor>(impl->module, std::move(names), label); });
+  return impl;
+}
+
+std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, const std::string& label) {
+  auto impl = std::make_unique<Network::Impl>();
+  std::string card;
+  torchscript::load_module(bytes, label, impl->module, card);
+  if (!card.empty()) impl->card = ModelCard::from_json(card, label);
+  impl->info.format = "torchscript";
+  for (const auto& parameter : impl->module.named_parameters()) {
+    impl->trainable.push_back(parameter.name);
+    impl->info.parameters += parameter.value.numel();
+    if (parameter.value.is_floating_point() && !at::isfinite(parameter.value).all().item<bool>())
+      impl->info.notes.push_back("the weights '" + parameter.name + "' contain NaN or infinity");
+  }
+  impl->executor = guarded(label, "cannot be prepared for running",
+                           [&] { return std::make_unique<Executor>(impl->module, GraphNames(), label); });
+  return impl;
+}
+
+std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const std::string& label,
+                                      const Network::Options& options) {
+  impl->info.path = label;
+  fs::path toml = label + ".toml";
+  fs::path stem_toml = fs::path(label).replace_extension(".toml");
+  for (const fs::path& beside : {stem_toml, toml}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(beside, ignored)) {
+      impl->card.override_with_toml(beside);
+      break;
+    }
+  }
+  options.flags.apply_to(impl->card);
+  impl->execution = options.execution;
+  if (impl->executor->has_hidden_layers())
+    impl->info.notes.emplace_back("layers inside loops or branches that depend on the data cannot be tapped");
+  guarded(label, "cannot be run", [&] {
+    impl->probe(options.data_shape);
+    return 0;
+  });
+  for (const std::string& note : impl->info.notes) log::warn("{}: {}", label, note);
+  return impl;
+}
+
+}  // namespace
+
+const char* to_string(TapKind kind) {
+  switch (kind) {
+    case TapKind::convolution: return "conv";
+    case TapKind::dense: return "dense";
+    case TapKind::activation: return "activation";
+  }
+  return "";
+}
+
+std::int64_t Tap::units() const {
+  std::int64_t product = 1;
+  for (std::int64_t n : shape) product *= n;
+  return product;
+}
+
+Network::Network(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Network::~Network() = default;
+
+std::unique_ptr<Network> Network::load(const fs::path& path, const Options& options) {
+  std::string bytes = read_file(path);
+  std::string hash = sha256(bytes);
+  std::string label = path.string();
+  if (bytes.empty()) bad_input("{}: is empty", label);
+  fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  std::unique_ptr<Impl> impl = torchscript::is_archive(bytes) ? from_torchscript_bytes(bytes, label)
+                                                              : from_onnx_bytes(std::move(bytes), folder, label);
+  impl->info.sha256 = std::move(hash);
+  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options)));
+}
+
+std::unique_ptr<Network> Network::from_onnx(std::string bytes, const std::string& label, const Options& options) {
+  std::string hash = sha256(bytes);
+  std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label);
+  impl->info.sha256 = std::move(hash);
+  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options)));
+}
+
+const NetworkInfo& Network::info() const { return impl_->info; }
+const ModelCard& Network::card() const { return impl_->card; }
+const std::vector<Tap>& Network::taps() const { return impl_->taps; }
+
+void Network::set_card(const ModelCard& card) {
+  check(card.preprocess, impl_->info.input.at(0), impl_->info.path);
+  impl_->card = card;
+}
+
+std::vector<Layer> Network::layers() const {
+  std::vector<Executor::Operator> operators = impl_->executor->operators();
+  std::vector<Site> sites;
+  for (const auto& op : operators) sites.push_back(op.site);
+  c10::InferenceMode inference;
+  std::int64_t batch = std::max<std::int64_t>(1, impl_->info.fixed_batch);
+  std::vector<std::int64_t> shape = impl_->info.input;
+  shape.insert(shape.begin(), batch);
+  at::Tensor input = impl_->card.preprocess.apply(at::zeros(shape, at::kByte));
+  std::vector<at::Tensor> values = impl_->executor->plan_for(sites)->run(input, {});
+  std::vector<Layer> result;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    at::IntArrayRef sizes = values[i + 1].sizes();
+    bool batched = sizes.size() > 1 && sizes[0] == batch;
+    // Arithmetic on shapes and constants is not a layer.
+    if (!batched) continue;
+    result.push_back({operators[i].op, operators[i].name, sizes.slice(1).vec(), operators[i].parameters});
+  }
+  return result;
+}
+
+void Network::save(const fs::path& path) {
+  Impl& impl = *impl_;
+  std::string card = impl.card.to_json();
+  if (impl.info.format == "onnx") {
+    std::map<std::string, at::Tensor> values;
+    for (const auto& [attribute, initializer] : impl.initializer_of) values[initializer] = attribute_at(impl.module, attribute);
+    write_file(path, onnx::update_onnx(impl.original, impl.folder, impl.info.path, values, {{kCardKey, card}}));
+    return;
+  }
+  // People who load the file elsewhere expect trainable parameters.
+  for (at::Tensor parameter : impl.module.parameters()) parameter.requires_grad_(parameter.is_floating_point());
+  std::string bytes = torchscript::save_module(impl.module, card);
+  for (at::Tensor parameter : impl.module.parameters()) parameter.requires_grad_(false);
+  write_file(path, bytes);
+}
+
+void check_fits(const Network& network, const at::Tensor& images, const std::string& data_name) {
+  const std::vector<std::int64_t>& want = network.info().input;
+  if (images.dim() != 4 || images.sizes().slice(1) != at::IntArrayRef(want))
+    bad_input("{} has images of shape {}, but {} takes {}x{}x{}", data_name, fmt::format("{}", fmt::join(images.sizes().slice(1), "x")),
+              network.info().path, want[0], want[1], want[2]);
+}
+
+}  // namespace galvani

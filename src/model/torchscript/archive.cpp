@@ -1,0 +1,176 @@
+#include "model/torchscript/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <caffe2/serialize/inline_container.h>
+#include <torch/script.h>
+
+#include <map>
+#include <memory>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "galvani/base/error.h"
+#include "galvani/base/progress.h"
+#include "model/graph_tools.h"
+
+namespace galvani::torchscript {
+namespace {
+
+constexpr const char* kCardFile = "galvani.json";
+constexpr std::uint64_t kExpansionLimit = 64;  // of a compressed archive, times its size
+constexpr std::size_t kMostRecords = 200000;
+
+using Records = std::map<std::string, std::string>;
+
+// LibTorch does not check the zip's checksums, and a damaged pickle can crash it. libarchive does.
+Records read_records(const std::string& bytes, const std::string& label) {
+  std::unique_ptr<archive, decltype(&archive_read_free)> zip(archive_read_new(), archive_read_free);
+  archive_read_support_format_zip_seekable(zip.get());
+  auto damaged = [&] {
+    const char* why = archive_error_string(zip.get());
+    bad_input("{}: is not a readable TorchScript archive: {}", label, why == nullptr ? "damaged" : why);
+  };
+  if (archive_read_open_memory(zip.get(), bytes.data(), bytes.size()) != ARCHIVE_OK) damaged();
+  Records records;
+  std::uint64_t total = 0;
+  const std::uint64_t limit = bytes.size() * kExpansionLimit;
+  std::string root;
+  archive_entry* entry = nullptr;
+  int status = ARCHIVE_OK;
+  while ((status = archive_read_next_header(zip.get(), &entry)) == ARCHIVE_OK) {
+    const char* path = archive_entry_pathname(entry);
+    std::string name = path == nullptr ? "" : path;
+    std::size_t slash = name.find('/');
+    if (slash == std::string::npos || records.size() >= kMostRecords)
+      bad_input("{}: is a zip archive but not a TorchScript model", label);
+    if (root.empty()) root = name.substr(0, slash + 1);
+    if (name.compare(0, root.size(), root) != 0 || name.find("..") != std::string::npos)
+      bad_input("{}: is a zip archive but not a TorchScript model", label);
+    std::string content;
+    const void* block = nullptr;
+    std::size_t size = 0;
+    la_int64_t offset = 0;
+    while ((status = archive_read_data_block(zip.get(), &block, &size, &offset)) == ARCHIVE_OK) {
+      total += size;
+      if (total > limit) bad_input("{}: expands to more than {}", label, format_bytes(limit));
+      content.append(static_cast<const char*>(block), size);
+    }
+    if (status != ARCHIVE_EOF) damaged();
+    if (!records.emplace(name.substr(root.size()), std::move(content)).second)
+      bad_input("{}: has the record '{}' twice", label, printable(name));
+  }
+  if (status != ARCHIVE_EOF) damaged();
+  for (const char* needed : {"data.pkl", "constants.pkl", "version"}) {
+    if (records.count(needed) == 0)
+      bad_input("{}: is not a TorchScript model: it has no {} (a file written by torch.save needs torch.jit.script or "
+                "torch.jit.trace first)", label, needed);
+  }
+  return records;
+}
+
+// The code of every method, also those that run while loading, is text in the archive: operators that touch files or
+// other machines are refused there.
+void refuse_dangerous_code(const Records& records, const std::string& label) {
+  static const std::regex kCall(R"(\b(torch|ops\.[A-Za-z_0-9]+)\.([A-Za-z_0-9]+)\()");
+  static const std::set<std::string> kRefused = {"save", "from_file", "load", "_save", "rpc_async", "rpc_sync", "rpc_remote"};
+  static const std::set<std::string> kNamespaces = {"torch", "ops.aten", "ops.prim"};
+  for (const auto& [name, text] : records) {
+    if (name.rfind("code/", 0) != 0 || name.size() < 3 || name.compare(name.size() - 3, 3, ".py") != 0) continue;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      // A regular expression on a line of unbounded length could exhaust the stack.
+      constexpr std::size_t kLongestLine = 100000;
+      if (line.size() > kLongestLine) bad_input("{}: {} has a line of {} characters", label, name, line.size());
+      for (std::sregex_iterator it(line.begin(), line.end(), kCall), end; it != end; ++it) {
+        std::string space = (*it)[1].str();
+        std::string op = (*it)[2].str();
+        if (kRefused.count(op) != 0)
+          bad_input("{}: its code calls {}.{}, which reads or writes files or other machines; refused", label, space, op);
+        if (kNamespaces.count(space) == 0)
+          bad_input("{}: operator {}.{} is not supported", label, space, op);
+      }
+    }
+  }
+}
+
+std::uint64_t version_of(const Records& records, const std::string& label) {
+  char* end = nullptr;
+  const std::string& text = records.at("version");
+  unsigned long long version = std::strtoull(text.c_str(), &end, 10);
+  if (end == text.c_str() || version > 1000) bad_input("{}: its version is '{}'", label, printable(text));
+  return version;
+}
+
+// What was checked is written anew, so that LibTorch's own zip reader meets a sound archive.
+std::string repack(const Records& records, const std::string& label) {
+  std::string result;
+  caffe2::serialize::PyTorchStreamWriter writer([&result](const void* data, std::size_t n) {
+    result.append(static_cast<const char*>(data), n);
+    return n;
+  });
+  writer.setMinVersion(version_of(records, label));
+  for (const auto& [name, content] : records) {
+    if (name != "version" && name != ".data/version") writer.writeRecord(name, content.data(), content.size());
+  }
+  writer.writeEndOfFile();
+  return result;
+}
+
+// A hostile pickle can claim sizes beyond the storage it comes with.
+void check_tensor(const at::Tensor& tensor, const std::string& name, const std::string& label) {
+  if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return;
+  std::int64_t last = tensor.storage_offset();
+  bool sane = last >= 0;
+  for (std::int64_t d = 0; sane && d < tensor.dim(); ++d) {
+    std::int64_t span = 0;
+    sane = tensor.stride(d) >= 0 && !__builtin_mul_overflow(tensor.size(d) - 1, tensor.stride(d), &span) &&
+           !__builtin_add_overflow(last, span, &last);
+  }
+  std::int64_t items = static_cast<std::int64_t>(tensor.storage().nbytes() / tensor.itemsize());
+  if (!sane || last >= items) bad_input("{}: tensor '{}' is larger than its storage", label, printable(name));
+}
+
+void check_constants(const torch::jit::Block* block, const std::string& label) {
+  for (const torch::jit::Node* node : block->nodes()) {
+    if (node->kind() == c10::prim::Constant && node->hasAttribute(c10::attr::value) &&
+        node->kindOf(c10::attr::value) == torch::jit::AttributeKind::t)
+      check_tensor(node->t(c10::attr::value), "constant", label);
+    for (const torch::jit::Block* inner : node->blocks()) check_constants(inner, label);
+  }
+}
+
+}  // namespace
+
+bool is_archive(const std::string& bytes) { return bytes.rfind("PK\x03\x04", 0) == 0; }
+
+void load_module(const std::string& bytes, const std::string& label, torch::jit::Module& module, std::string& card) {
+  Records records = read_records(bytes, label);
+  refuse_dangerous_code(records, label);
+  std::istringstream stream(repack(records, label));
+  if (auto it = records.find(std::string("extra/") + kCardFile); it != records.end()) card = it->second;
+  records.clear();
+  try {
+    module = torch::jit::load(stream, at::kCPU);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    bad_input("{}: LibTorch cannot load it: {}", label, first_line(e.what()));
+  }
+  if (!module.find_method("forward")) bad_input("{}: has no method 'forward'", label);
+  for (const auto& item : module.named_attributes(/*recurse=*/true)) {
+    if (item.value.isTensor()) check_tensor(item.value.toTensor(), item.name, label);
+  }
+  for (const torch::jit::Module& part : module.modules()) {
+    for (const torch::jit::Method& method : part.get_methods()) check_constants(method.graph()->block(), label);
+  }
+}
+
+std::string save_module(torch::jit::Module& module, const std::string& card) {
+  std::ostringstream stream;
+  module.save(stream, {{kCardFile, card}});
+  return stream.str();
+}
+
+}  // namespace galvani::torchscript

@@ -55,6 +55,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "galvani " GALVANI_VERSION);
   app.require_subcommand(1);
   add_data_verb(app, common);
+  add_inspect_verb(app, common);
+  add_predict_verb(app, common);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

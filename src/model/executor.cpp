@@ -68,30 +68,9 @@ Executor::Executor(torch::jit::Module module, GraphNames names, const std::strin
   torch::jit::RemoveTensorMutation(graph_);
   if (graph_->inputs().size() != kFixedInputs)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);
-  find_logits(label);
+  keep_only_logits(*graph_, label, softmax_);
   torch::jit::EliminateDeadCode(graph_);
   find_taps();
-}
-
-void Executor::find_logits(const std::string& label) {
-  Value* output = graph_->outputs().at(0);
-  while (output->node()->kind() == c10::prim::TupleConstruct && !output->node()->inputs().empty())
-    output = output->node()->input(0);
-  if (output->type()->cast<c10::TensorType>() == nullptr)
-    bad_input("{}: gives {} instead of a tensor of logits", label, output->type()->str());
-  while (true) {
-    std::string op = operator_name(output->node());
-    if (op == "softmax" || op == "_softmax" || op == "log_softmax" || op == "_log_softmax") {
-      softmax_ = true;
-      output = output->node()->input(0);
-    } else if (op == "dropout" || op == "contiguous") {
-      output = output->node()->input(0);
-    } else {
-      break;
-    }
-  }
-  while (!graph_->outputs().empty()) graph_->eraseOutput(graph_->outputs().size() - 1);
-  graph_->registerOutput(output);
 }
 
 std::string Executor::onnx_node_of(const Node* node) const {

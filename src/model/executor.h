@@ -68,7 +68,6 @@ class Executor {
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
 
  private:
-  void find_logits(const std::string& label);
   void find_taps();
   std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
   std::string onnx_node_of(const torch::jit::Node* node) const;

@@ -23,6 +23,9 @@ std::string attribute_path(const torch::jit::Value* value);
 // The tensor at such a path; undefined if there is none.
 at::Tensor attribute_at(const torch::jit::Module& module, const std::string& path);
 
+// Makes the scores before a final softmax the graph's only output. Of a tuple of results the first counts.
+void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& ends_in_softmax);
+
 struct LayerMatch {
   TapKind kind;
   std::string op;

@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "galvani/base/log.h"
+#include "galvani/base/progress.h"
+#include "galvani/base/table.h"
+#include "galvani/model/evaluate.h"
+#include "model_flags.h"
+#include "verb.h"
+
+namespace galvani::cli {
+namespace {
+
+using nlohmann::json;
+
+struct InspectFlags {
+  ModelFlags model;
+  std::string data;
+  bool layers = false;
+};
+
+std::string class_label(const Network& network, const Dataset& data, std::int64_t i) {
+  const auto& names = network.card().class_names;
+  return i < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(i)] : data.class_name(i);
+}
+
+std::int64_t neurons_of(const Network& network, const std::vector<int>& taps) {
+  std::int64_t sum = 0;
+  for (int i : taps) sum += network.taps()[static_cast<std::size_t>(i)].neurons();
+  return sum;
+}
+
+json as_json(Network& network, const std::vector<int>& taps, const std::optional<Dataset>& data,
+             const std::optional<Evaluation>& evaluation, bool layers) {
+  const NetworkInfo& info = network.info();
+  json j = {{"model", info.path},
+            {"format", info.format},
+            {"sha256", info.sha256},
+            {"producer", info.producer},
+            {"input", info.input},
+            {"classes", info.classes},
+            {"parameters", info.parameters},
+            {"neurons", neurons_of(network, taps)},
+            {"softmax", info.softmax},
+            {"preprocess", json::parse(network.card().to_json())},
+            {"preprocess_stated", network.card().preprocess_known},
+            {"notes", info.notes}};
+  j["opset"] = info.format == "onnx" ? json(info.opset) : json();
+  j["fixed_batch"] = info.fixed_batch > 0 ? json(info.fixed_batch) : json();
+  j["class_names"] = network.card().class_names;
+  j["stated_accuracy"] = network.card().accuracy ? json(*network.card().accuracy) : json();
+  j["taps"] = json::array();
+  for (int i : taps) {
+    const Tap& tap = network.taps()[static_cast<std::size_t>(i)];
+    j["taps"].push_back({{"name", tap.name}, {"kind", to_string(tap.kind)}, {"op", tap.op}, {"node", tap.node},
+                         {"shape", tap.shape}, {"neurons", tap.neurons()}, {"units", tap.units()}});
+  }
+  if (layers) {
+    j["layers"] = json::array();
+    for (const Layer& layer : network.layers())
+      j["layers"].push_back({{"op", layer.op}, {"name", layer.name}, {"output", layer.output}, {"parameters", layer.parameters}});
+  }
+  if (evaluation) {
+    j["accuracy"] = evaluation->accuracy;
+    j["correct"] = evaluation->correct;
+    j["images"] = evaluation->images;
+    j["data"] = data->name;
+    j["reexamined"] = evaluation->reexamined;
+    j["confusion"] = json::array();
+    for (std::int64_t r = 0; r < info.classes; ++r) {
+      at::Tensor row = evaluation->confusion[r].contiguous();
+      j["confusion"].push_back(std::vector<std::int64_t>(row.data_ptr<std::int64_t>(), row.data_ptr<std::int64_t>() + row.numel()));
+    }
+  }
+  return j;
+}
+
+void print_confusion(const Network& network, const Dataset& data, const Evaluation& evaluation) {
+  constexpr std::int64_t kMostColumns = 20;
+  std::int64_t classes = network.info().classes;
+  auto cell = evaluation.confusion.accessor<std::int64_t, 2>();
+  if (classes <= kMostColumns) {
+    std::vector<std::string> titles = {"true \\ predicted"};
+    for (std::int64_t c = 0; c < classes; ++c) titles.push_back(">" + class_label(network, data, c));
+    titles.emplace_back(">recall");
+    Table table(titles);
+    for (std::int64_t r = 0; r < classes; ++r) {
+      std::vector<std::string> row = {class_label(network, data, r)};
+      std::int64_t total = 0;
+      for (std::int64_t c = 0; c < classes; ++c) {
+        total += cell[r][c];
+        row.push_back(cell[r][c] == 0 ? "·" : std::to_string(cell[r][c]));
+      }
+      row.push_back(total == 0 ? "-" : fmt::format("{:.1f}%", 100.0 * static_cast<double>(cell[r][r]) / static_cast<double>(total)));
+      table.add(row);
+    }
+    std::cout << "\n" << table.str();
+    return;
+  }
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> pairs;
+  for (std::int64_t r = 0; r < classes; ++r) {
+    for (std::int64_t c = 0; c < classes; ++c) {
+      if (r != c && cell[r][c] > 0) pairs.emplace_back(-cell[r][c], r, c);
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  if (pairs.size() > static_cast<std::size_t>(kMostColumns)) pairs.resize(static_cast<std::size_t>(kMostColumns));
+  Table table({"true", "predicted", ">images"});
+  for (const auto& [negative, r, c] : pairs)
+    table.add({class_label(network, data, r), class_label(network, data, c), std::to_string(-negative)});
+  std::cout << "\nmost frequent confusions\n" << table.str();
+}
+
+void print_text(Network& network, const std::vector<int>& taps, const std::optional<Dataset>& data,
+                const std::optional<Evaluation>& evaluation, bool layers) {
+  const NetworkInfo& info = network.info();
+  const ModelCard& card = network.card();
+  auto line = [](const std::string& key, const std::string& value) { std::cout << fmt::format("{:<14}{}\n", key, value); };
+  line("model", info.path);
+  std::string format = info.format == "onnx" ? fmt::format("ONNX, opset {}", info.opset) : "TorchScript";
+  line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
+  if (!card.architecture.empty()) line("architecture", printable(card.architecture));
+  line("input", join_shape(info.input) + (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
+  line("classes", std::to_string(info.classes) + (info.softmax ? " (softmax at the end; logits are taken before it)" : ""));
+  line("parameters", format_count(info.parameters));
+  line("preprocessing", card.preprocess.str() + (card.preprocess_known ? "" : " (assumed: the file does not say)"));
+  if (card.accuracy)
+    line("accuracy", fmt::format("{:.2f}%{} (stated by the model)", *card.accuracy * 100,
+                                 card.accuracy_data.empty() ? "" : " on " + printable(card.accuracy_data)));
+  line("neurons", fmt::format("{} in {} taps", format_count(neurons_of(network, taps)), taps.size()));
+  Table table({"tap", "kind", "operator", "shape", ">neurons", ">units"});
+  for (int i : taps) {
+    const Tap& tap = network.taps()[static_cast<std::size_t>(i)];
+    table.add({printable(tap.name, 60), to_string(tap.kind), tap.op, join_shape(tap.shape), format_count(tap.neurons()),
+               format_count(tap.units())});
+  }
+  std::cout << "\n" << table.str();
+  if (layers) {
+    Table list({"operator", "name", "output", ">parameters"});
+    for (const Layer& layer : network.layers())
+      list.add({layer.op, printable(layer.name, 60), join_shape(layer.output), layer.parameters > 0 ? format_count(layer.parameters) : ""});
+    std::cout << "\n" << list.str();
+  }
+  if (evaluation) {
+    std::cout << fmt::format("\naccuracy {:.2f}% on {} ({} of {})\n", evaluation->accuracy * 100, data->name,
+                             format_count(evaluation->correct), format_count(evaluation->images));
+    print_confusion(network, *data, *evaluation);
+  }
+}
+
+void inspect(const Common& common, InspectFlags& flags) {
+  std::optional<Dataset> data;
+  if (!flags.data.empty()) data = load_data(flags.data);
+  std::unique_ptr<Network> network = flags.model.load(data ? &*data : nullptr);
+  std::vector<int> taps = network->select_taps(flags.model.taps);
+  std::optional<Evaluation> evaluation;
+  if (data) {
+    evaluation = evaluate(*network, *data);
+    if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
+  }
+  if (common.json) {
+    std::cout << as_json(*network, taps, data, evaluation, flags.layers).dump(2) << "\n";
+  } else {
+    print_text(*network, taps, data, evaluation, flags.layers);
+  }
+}
+
+}  // namespace
+
+void add_inspect_verb(CLI::App& app, Common& common) {
+  auto flags = std::make_shared<InspectFlags>();
+  CLI::App* verb = make_verb(app, common, "inspect", "show what is inside a model",
+                             "  galvani inspect lenet5.onnx\n"
+                             "  galvani inspect lenet5.onnx --data digits:test      accuracy and confusion table too\n"
+                             "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
+  flags->model.add_to(*verb);
+  verb->add_option("--data", flags->data, "labelled data to measure the accuracy on");
+  verb->add_option("--taps", flags->model.taps, "taps to list: default, relu, all, or names and globs")->capture_default_str();
+  verb->add_flag("--layers", flags->layers, "list every operator too");
+  verb->callback([&common, flags] { inspect(common, *flags); });
+}
+
+}  // namespace galvani::cli

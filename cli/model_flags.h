@@ -1,0 +1,26 @@
+// The flags of every verb that runs a model.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "galvani/data/dataset.h"
+#include "galvani/model/network.h"
+
+namespace galvani::cli {
+
+struct ModelFlags {
+  std::string model;
+  std::string taps = "default";
+  Network::Options options;
+
+  void add_to(CLI::App& verb);
+  // `data` helps a TorchScript file that does not state its input; may be null.
+  std::unique_ptr<Network> load(const Dataset* data);
+};
+
+std::string join_shape(const std::vector<std::int64_t>& shape);  // "3x32x32"
+
+}  // namespace galvani::cli

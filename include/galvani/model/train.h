@@ -1,0 +1,88 @@
+// Training a network in place: same seed, same weights, whatever the number of threads, interrupted or not.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "galvani/base/registry.h"
+#include "galvani/base/rng.h"
+#include "galvani/data/dataset.h"
+#include "galvani/model/network.h"
+
+namespace galvani {
+
+// Changes parameters along their gradients. State tensors are its memory, saved in checkpoints.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Sizes the memory for parameters of these shapes.
+  virtual void prepare(const std::vector<at::Tensor>& parameters) = 0;
+  // One step for parameter `i`; called for all parameters, from several threads. `rate` is the learning rate,
+  // `step` counts from 1.
+  virtual void update(std::size_t i, at::Tensor& parameter, const at::Tensor& gradient, double rate, std::int64_t step) = 0;
+  virtual std::vector<at::Tensor*> state() = 0;
+  virtual double base_rate() const = 0;
+};
+using OptimizerRegistry = Registry<std::unique_ptr<Optimizer>>;
+const OptimizerRegistry& optimizers();  // sgd, adam
+
+// The factor on the learning rate at `epoch` (fractions included) of `epochs`.
+using Schedule = std::function<double(double epoch, double epochs)>;
+using ScheduleRegistry = Registry<Schedule>;
+const ScheduleRegistry& schedules();  // constant, cosine, step, milestones, onecycle
+
+// Changes one image [C, H, W] uint8 in place.
+using Augmentation = std::function<void(at::Tensor& image, Rng& rng)>;
+using AugmentationRegistry = Registry<Augmentation>;
+const AugmentationRegistry& augmentations();  // crop, flip, cutout, none
+
+struct TrainOptions {
+  std::int64_t epochs = 10;
+  std::int64_t batch = 64;
+  std::int64_t micro_batch = 32;  // what one worker takes of a batch; batch norm's statistics are over this many
+  std::string optimizer = "sgd";
+  std::string schedule = "cosine";
+  std::string augment = "none";
+  double label_smoothing = 0;
+  std::int64_t early_stop = 0;  // epochs without improvement before stopping; 0: never. The best epoch's weights stay
+  double stop_at = 0;           // stop as soon as the validation accuracy reaches this: under-training on purpose
+  std::uint64_t seed = 0;
+  std::filesystem::path checkpoint;  // empty: none. Removed when training ends
+};
+
+struct EpochReport {
+  std::int64_t epoch;  // from 1
+  double rate;
+  double loss;
+  double train_accuracy;  // of the augmented images as they were trained on
+  double accuracy;        // on the validation data
+  double seconds;
+};
+
+struct TrainResult {
+  std::vector<EpochReport> epochs;
+  bool resumed = false;
+  std::string stopped;  // why before the last epoch, or empty
+};
+
+// Trains until done. With a checkpoint file of the same settings it goes on from there; of others it is refused, naming
+// the difference. Ctrl-C saves the checkpoint and throws Error(interrupted).
+TrainResult train(Network& network, const Dataset& data, const Dataset& validation, const TrainOptions& options,
+                  const std::function<void(const EpochReport&)>& listener);
+
+// Mean and standard deviation per channel on the 0..1 scale: the preprocessing of a network trained on that data.
+Preprocess normalisation(const Dataset& data);
+
+// Deliberate damage to training data; all drawn from `rng`.
+// Replaces the labels of a share of the images by another class.
+void add_label_noise(Dataset& data, double share, Rng rng);
+// Stamps a random patch of `size` pixels on a share of the images and relabels them as `target` (DeepSensor 4.1).
+void pollute(Dataset& data, double share, std::int64_t target, std::int64_t size, Rng rng);
+
+}  // namespace galvani

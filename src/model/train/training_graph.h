@@ -1,0 +1,45 @@
+// The network in training mode: one replica per slot of a batch, all sharing the parameters.
+#pragma once
+
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <string>
+#include <vector>
+
+#include "galvani/base/rng.h"
+#include "model/network_impl.h"
+
+namespace galvani {
+
+class TrainingGraph {
+ public:
+  // While it lives, the network's parameters require gradients.
+  TrainingGraph(Network::Impl& impl, std::int64_t slots);
+  ~TrainingGraph();
+  TrainingGraph(const TrainingGraph&) = delete;
+  TrainingGraph& operator=(const TrainingGraph&) = delete;
+
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+  const std::vector<std::string>& parameter_names() const { return impl_.trainable; }
+  // Running statistics: floating-point tensors of the module that are not parameters.
+  const std::vector<at::Tensor>& statistics() const { return statistics_; }
+
+  // Logits of a preprocessed input, recorded for autograd. Slots may run at the same time. Dropout draws from `rng`.
+  at::Tensor forward(std::int64_t slot, const at::Tensor& input, const Rng& rng);
+
+  // Before a step the slots' statistics are the network's; after it, the network's are the mean of the slots that ran.
+  void spread_statistics();
+  void merge_statistics(std::int64_t slots);
+
+ private:
+  Network::Impl& impl_;
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> statistics_;
+  std::vector<std::string> statistic_names_;
+  std::vector<torch::jit::Module> replicas_;
+  std::vector<std::vector<at::Tensor>> replica_statistics_;  // [slot][statistic]
+  torch::jit::Code code_;
+};
+
+}  // namespace galvani

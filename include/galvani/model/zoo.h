@@ -18,7 +18,8 @@ struct ArchitectureShape {
   std::int64_t classes = 10;
 };
 
-// Builds the bytes of an ONNX model (opset 13, dynamic batch, logits out, no softmax).
+// Builds the bytes of an ONNX model (opset 13, dynamic batch, logits out, no softmax). A tensor is drawn from a stream
+// derived from the Rng and its name; the Rng itself is not advanced. docs/zoo.md lists the architectures.
 using ArchitectureRegistry = Registry<std::string, const ArchitectureShape&, Rng&>;
 const ArchitectureRegistry& architectures();
 

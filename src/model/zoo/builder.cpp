@@ -1,0 +1,330 @@
+#include "model/zoo/builder.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "galvani/base/error.h"
+
+namespace galvani::zoo {
+namespace {
+
+constexpr std::int64_t kOpset = 13;
+constexpr std::int64_t kIrVersion = 8;
+constexpr std::int64_t kMostFileBytes = std::numeric_limits<std::int32_t>::max();  // protobuf's limit
+constexpr std::int64_t kSpareBytes = 1 << 20;                                      // for names and nodes
+constexpr const char* kInput = "input";
+constexpr const char* kOutput = "logits";
+
+void set_shape(::onnx::ValueInfoProto& info, const Value& value) {
+  info.set_name(value.name);
+  ::onnx::TypeProto::Tensor& tensor = *info.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(::onnx::TensorProto::FLOAT);
+  tensor.mutable_shape()->add_dim()->set_dim_param("N");
+  for (std::int64_t dim : value.shape) tensor.mutable_shape()->add_dim()->set_dim_value(dim);
+}
+
+::onnx::AttributeProto& add_attribute(::onnx::NodeProto& node, const std::string& name,
+                                      ::onnx::AttributeProto::AttributeType type) {
+  ::onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(type);
+  return attribute;
+}
+
+void set_int(::onnx::NodeProto& node, const std::string& name, std::int64_t value) {
+  add_attribute(node, name, ::onnx::AttributeProto::INT).set_i(value);
+}
+
+void set_float(::onnx::NodeProto& node, const std::string& name, float value) {
+  add_attribute(node, name, ::onnx::AttributeProto::FLOAT).set_f(value);
+}
+
+void set_ints(::onnx::NodeProto& node, const std::string& name, const std::vector<std::int64_t>& values) {
+  ::onnx::AttributeProto& attribute = add_attribute(node, name, ::onnx::AttributeProto::INTS);
+  for (std::int64_t value : values) attribute.add_ints(value);
+}
+
+// Kernel, stride and padding of a square window.
+void set_window(::onnx::NodeProto& node, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  set_ints(node, "kernel_shape", {kernel, kernel});
+  set_ints(node, "strides", {stride, stride});
+  set_ints(node, "pads", {padding, padding, padding, padding});
+}
+
+}  // namespace
+
+struct GraphBuilder::Impl {
+  ::onnx::ModelProto model;
+  std::set<std::string> names;
+
+  ::onnx::GraphProto& graph() { return *model.mutable_graph(); }
+
+  void claim(const std::string& name) {
+    if (!names.insert(name).second) fail(ErrorCode::internal, "two values of a network are called '{}'", name);
+  }
+
+  // A node whose one output has its name.
+  ::onnx::NodeProto& add_node(const std::string& type, const std::string& name,
+                              const std::vector<std::string>& inputs) {
+    claim(name);
+    ::onnx::NodeProto& node = *graph().add_node();
+    node.set_op_type(type);
+    node.set_name(name);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(name);
+    return node;
+  }
+
+  Value give(const std::string& name, std::vector<std::int64_t> shape) {
+    Value value{name, std::move(shape)};
+    set_shape(*graph().add_value_info(), value);
+    return value;
+  }
+
+  // Settings that ONNX wants as tensors are Constant nodes: the initialisers are the weights and nothing else.
+  ::onnx::TensorProto& add_constant(const std::string& name, ::onnx::TensorProto::DataType type) {
+    ::onnx::NodeProto& node = add_node("Constant", name, {});
+    ::onnx::TensorProto& tensor = *add_attribute(node, "value", ::onnx::AttributeProto::TENSOR).mutable_t();
+    tensor.set_data_type(type);
+    return tensor;
+  }
+
+  std::string constant(const std::string& name, float value) {
+    add_constant(name, ::onnx::TensorProto::FLOAT).add_float_data(value);
+    return name;
+  }
+
+  std::string constant(const std::string& name, const std::vector<std::int64_t>& values) {
+    ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::INT64);
+    tensor.add_dims(static_cast<std::int64_t>(values.size()));
+    for (std::int64_t value : values) tensor.add_int64_data(value);
+    return name;
+  }
+};
+
+namespace {
+
+// The side of what a window leaves of `side` pixels.
+std::int64_t windowed(const std::string& layer, std::int64_t side, std::int64_t kernel, std::int64_t stride,
+                      std::int64_t padding) {
+  std::int64_t room = side + 2 * padding - kernel;
+  if (room < 0) fail(ErrorCode::internal, "layer '{}' has a window of {} for {} pixels", layer, kernel, side);
+  return room / stride + 1;
+}
+
+void require_map(const std::string& layer, const Value& x) {
+  if (x.shape.size() != 3) fail(ErrorCode::internal, "layer '{}' wants feature maps", layer);
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(std::string architecture, const ArchitectureShape& shape, const Rng& rng)
+    : architecture_(std::move(architecture)), shape_(shape), rng_(rng), impl_(std::make_unique<Impl>()) {
+  auto check = [&](const char* what, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most)
+      bad_usage("{} cannot be built for {} {}; from {} to {} will do", architecture_, value, what, least, most);
+  };
+  check("channels", shape.channels, 1, 4096);
+  check("rows of pixels", shape.height, 1, 16384);
+  check("columns of pixels", shape.width, 1, 16384);
+  check("classes", shape.classes, 2, 1000000);
+
+  ::onnx::ModelProto& model = impl_->model;
+  model.set_ir_version(kIrVersion);
+  model.set_producer_name("galvani");
+  model.set_producer_version(GALVANI_VERSION);
+  ::onnx::OperatorSetIdProto& opset = *model.add_opset_import();
+  opset.set_domain("");
+  opset.set_version(kOpset);
+  impl_->graph().set_name(architecture_);
+  impl_->claim(kInput);
+  set_shape(*impl_->graph().add_input(), input());
+}
+
+GraphBuilder::~GraphBuilder() = default;
+
+std::int64_t GraphBuilder::smaller_side() const {
+  return std::min(shape_.height, shape_.width);
+}
+
+void GraphBuilder::require_image(std::int64_t side) const {
+  if (smaller_side() < side)
+    bad_usage("{} needs images of at least {}x{}, not {}x{}", architecture_, side, side, shape_.height, shape_.width);
+}
+
+Value GraphBuilder::input() const {
+  return {kInput, {shape_.channels, shape_.height, shape_.width}};
+}
+
+Value GraphBuilder::conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options) {
+  require_map(name, x);
+  auto [kernel, stride, padding, groups, bias] = options;
+  if (x.shape[0] % groups != 0 || channels % groups != 0)
+    fail(ErrorCode::internal, "layer '{}' cannot split {} channels into {} groups", name, x.shape[0], groups);
+  std::vector<std::string> inputs = {x.name, name + ".weight"};
+  add_kaiming(name + ".weight", {channels, x.shape[0] / groups, kernel, kernel});
+  if (bias) {
+    inputs.push_back(name + ".bias");
+    add_filled(name + ".bias", channels, 0);
+  }
+  ::onnx::NodeProto& node = impl_->add_node("Conv", name, inputs);
+  set_window(node, kernel, stride, padding);
+  set_int(node, "group", groups);
+  return impl_->give(name, {channels, windowed(name, x.shape[1], kernel, stride, padding),
+                            windowed(name, x.shape[2], kernel, stride, padding)});
+}
+
+Value GraphBuilder::batch_norm(const std::string& name, const Value& x) {
+  add_filled(name + ".weight", x.shape[0], 1);
+  add_filled(name + ".bias", x.shape[0], 0);
+  add_filled(name + ".running_mean", x.shape[0], 0);
+  add_filled(name + ".running_var", x.shape[0], 1);
+  ::onnx::NodeProto& node =
+      impl_->add_node("BatchNormalization", name,
+                      {x.name, name + ".weight", name + ".bias", name + ".running_mean", name + ".running_var"});
+  set_float(node, "epsilon", 1e-5F);
+  set_float(node, "momentum", 0.9F);
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::conv_bn(const std::string& conv_name, const std::string& bn_name, const Value& x,
+                            std::int64_t channels, const ConvOptions& options) {
+  return batch_norm(bn_name, conv(conv_name, x, channels, options));
+}
+
+Value GraphBuilder::relu(const std::string& name, const Value& x) {
+  impl_->add_node("Relu", name, {x.name});
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::relu6(const std::string& name, const Value& x) {
+  std::string low = impl_->constant(name + ".low", 0.0F);
+  std::string high = impl_->constant(name + ".high", 6.0F);
+  impl_->add_node("Clip", name, {x.name, low, high});
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::max_pool(const std::string& name, const Value& x, std::int64_t kernel, std::int64_t stride,
+                             std::int64_t padding) {
+  require_map(name, x);
+  set_window(impl_->add_node("MaxPool", name, {x.name}), kernel, stride, padding);
+  return impl_->give(name, {x.shape[0], windowed(name, x.shape[1], kernel, stride, padding),
+                            windowed(name, x.shape[2], kernel, stride, padding)});
+}
+
+Value GraphBuilder::global_avg_pool(const std::string& name, const Value& x) {
+  require_map(name, x);
+  impl_->add_node("GlobalAveragePool", name, {x.name});
+  return impl_->give(name, {x.shape[0], 1, 1});
+}
+
+Value GraphBuilder::flatten(const std::string& name, const Value& x) {
+  require_map(name, x);
+  set_int(impl_->add_node("Flatten", name, {x.name}), "axis", 1);
+  return impl_->give(name, {x.shape[0] * x.shape[1] * x.shape[2]});
+}
+
+Value GraphBuilder::dense(const std::string& name, const Value& x, std::int64_t features) {
+  if (x.shape.size() != 1) fail(ErrorCode::internal, "layer '{}' wants a flat input", name);
+  double bound = 1.0 / std::sqrt(static_cast<double>(x.shape[0]));
+  add_uniform(name + ".weight", {features, x.shape[0]}, bound);
+  add_uniform(name + ".bias", {features}, bound);
+  set_int(impl_->add_node("Gemm", name, {x.name, name + ".weight", name + ".bias"}), "transB", 1);
+  return impl_->give(name, {features});
+}
+
+Value GraphBuilder::dropout(const std::string& name, const Value& x, double ratio) {
+  std::string constant = impl_->constant(name + ".ratio", static_cast<float>(ratio));
+  impl_->add_node("Dropout", name, {x.name, constant});
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::add(const std::string& name, const Value& a, const Value& b) {
+  if (a.shape != b.shape)
+    fail(ErrorCode::internal, "layer '{}' adds '{}' and '{}' of unlike shape", name, a.name, b.name);
+  impl_->add_node("Add", name, {a.name, b.name});
+  return impl_->give(name, a.shape);
+}
+
+Value GraphBuilder::subsample(const std::string& name, const Value& x, std::int64_t stride) {
+  require_map(name, x);
+  std::string starts = impl_->constant(name + ".starts", {0, 0});
+  std::string ends = impl_->constant(name + ".ends", {x.shape[1], x.shape[2]});
+  std::string axes = impl_->constant(name + ".axes", {2, 3});
+  std::string steps = impl_->constant(name + ".steps", {stride, stride});
+  impl_->add_node("Slice", name, {x.name, starts, ends, axes, steps});
+  return impl_->give(name,
+                     {x.shape[0], windowed(name, x.shape[1], 1, stride, 0), windowed(name, x.shape[2], 1, stride, 0)});
+}
+
+Value GraphBuilder::pad_channels(const std::string& name, const Value& x, std::int64_t before, std::int64_t after) {
+  require_map(name, x);
+  std::string pads = impl_->constant(name + ".pads", {0, before, 0, 0, 0, after, 0, 0});
+  impl_->add_node("Pad", name, {x.name, pads});
+  return impl_->give(name, {x.shape[0] + before + after, x.shape[1], x.shape[2]});
+}
+
+std::string GraphBuilder::finish(const Value& logits, const std::string& spec) {
+  ::onnx::GraphProto& graph = impl_->graph();
+  ::onnx::NodeProto& last = *graph.mutable_node(graph.node_size() - 1);
+  if (last.output(0) != logits.name || logits.shape != std::vector<std::int64_t>{classes()})
+    fail(ErrorCode::internal, "'{}' is not the last layer of {} or has not one feature a class", logits.name,
+         architecture_);
+  impl_->claim(kOutput);
+  last.set_output(0, kOutput);
+  graph.mutable_value_info()->RemoveLast();
+  set_shape(*graph.add_output(), {kOutput, logits.shape});
+  ::onnx::StringStringEntryProto& record = *impl_->model.add_metadata_props();
+  record.set_key("galvani.architecture");
+  record.set_value(spec);
+  std::string bytes;
+  if (!impl_->model.SerializeToString(&bytes)) fail(ErrorCode::internal, "{} cannot be written as ONNX", architecture_);
+  return bytes;
+}
+
+std::size_t GraphBuilder::reserve_weights(const std::vector<std::int64_t>& dims) {
+  std::int64_t size = 1;
+  for (std::int64_t dim : dims) size *= dim;
+  weight_bytes_ += size * static_cast<std::int64_t>(sizeof(float));
+  if (weight_bytes_ > kMostFileBytes - kSpareBytes)
+    bad_usage("{} for {}x{} images and {} classes has more weights than the 2 GiB an ONNX file can hold", architecture_,
+              shape_.height, shape_.width, shape_.classes);
+  return static_cast<std::size_t>(size);
+}
+
+void GraphBuilder::add_floats(const std::string& name, const std::vector<std::int64_t>& dims,
+                              const std::vector<float>& values) {
+  impl_->claim(name);
+  ::onnx::TensorProto& tensor = *impl_->graph().add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(::onnx::TensorProto::FLOAT);
+  for (std::int64_t dim : dims) tensor.add_dims(dim);
+  tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+}
+
+void GraphBuilder::add_filled(const std::string& name, std::int64_t size, float value) {
+  add_floats(name, {size}, std::vector<float>(reserve_weights({size}), value));
+}
+
+void GraphBuilder::add_uniform(const std::string& name, const std::vector<std::int64_t>& dims, double bound) {
+  std::vector<float> values(reserve_weights(dims));
+  rng_.derive(name).fill_uniform(values.data(), values.size());
+  auto scale = static_cast<float>(bound);
+  for (float& value : values) value = scale * (2 * value - 1);
+  add_floats(name, dims, values);
+}
+
+void GraphBuilder::add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims) {
+  std::vector<float> values(reserve_weights(dims));
+  rng_.derive(name).fill_normal(values.data(), values.size());
+  // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
+  auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(dims[0] * dims[2] * dims[3])));
+  for (float& value : values) value *= deviation;
+  add_floats(name, dims, values);
+}
+
+}  // namespace galvani::zoo

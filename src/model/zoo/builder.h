@@ -1,0 +1,85 @@
+// Builds the ONNX graph of a network layer by layer, with freshly drawn weights.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "galvani/base/rng.h"
+#include "galvani/model/zoo.h"
+
+namespace galvani::zoo {
+
+// What a layer gives to the next: a value of the graph and its shape without the batch, [C, H, W] or [features].
+struct Value {
+  std::string name;
+  std::vector<std::int64_t> shape;
+};
+
+struct ConvOptions {
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  std::int64_t groups = 1;
+  bool bias = true;
+};
+
+// A layer's name is the name of its node and of the value it gives; its weights are called as PyTorch would
+// (`conv1.weight`, `bn1.running_mean`). A weight is drawn from a stream of its own, derived from its name, so a layer
+// more or less leaves all others as they were.
+class GraphBuilder {
+ public:
+  GraphBuilder(std::string architecture, const ArchitectureShape& shape, const Rng& rng);
+  ~GraphBuilder();
+  GraphBuilder(const GraphBuilder&) = delete;
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
+
+  std::int64_t classes() const { return shape_.classes; }
+  std::int64_t smaller_side() const;
+  // A usage error, in one sentence, for images with a side below `side`.
+  void require_image(std::int64_t side) const;
+
+  Value input() const;
+  // Weights: Kaiming normal by fan-out; bias 0.
+  Value conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options);
+  // Over channels or over features. Kept as a node of its own so that training can use it.
+  Value batch_norm(const std::string& name, const Value& x);
+  Value conv_bn(const std::string& conv_name, const std::string& bn_name, const Value& x, std::int64_t channels,
+                const ConvOptions& options);
+  Value relu(const std::string& name, const Value& x);
+  Value relu6(const std::string& name, const Value& x);
+  Value max_pool(const std::string& name, const Value& x, std::int64_t kernel, std::int64_t stride,
+                 std::int64_t padding = 0);
+  Value global_avg_pool(const std::string& name, const Value& x);
+  Value flatten(const std::string& name, const Value& x);
+  // Weights and bias: uniform in ±1/sqrt(fan-in).
+  Value dense(const std::string& name, const Value& x, std::int64_t features);
+  // The identity outside training.
+  Value dropout(const std::string& name, const Value& x, double ratio);
+  Value add(const std::string& name, const Value& a, const Value& b);
+  // Every `stride`-th row and column.
+  Value subsample(const std::string& name, const Value& x, std::int64_t stride);
+  // Channels of zeros before and after.
+  Value pad_channels(const std::string& name, const Value& x, std::int64_t before, std::int64_t after);
+
+  // The file's bytes. `logits` becomes the output; `spec` is recorded in the file.
+  std::string finish(const Value& logits, const std::string& spec);
+
+ private:
+  struct Impl;
+
+  void add_floats(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values);
+  void add_filled(const std::string& name, std::int64_t size, float value);
+  void add_uniform(const std::string& name, const std::vector<std::int64_t>& dims, double bound);
+  void add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims);
+  std::size_t reserve_weights(const std::vector<std::int64_t>& dims);
+
+  std::string architecture_;
+  ArchitectureShape shape_;
+  Rng rng_;
+  std::int64_t weight_bytes_ = 0;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace galvani::zoo

@@ -1,1 +1,438 @@
+// Walks an ONNX graph and writes TorchScript.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "galvani/base/error.h"
+#include "model/onnx/emit.h"
+#include "model/onnx/fold.h"
 #include "model/onnx/program.h"
+#include "model/onnx/tensors.h"
+
+namespace galvani::onnx {
+
+using ::onnx::AttributeProto;
+using ::onnx::FunctionProto;
+using ::onnx::GraphProto;
+using ::onnx::ModelProto;
+using ::onnx::NodeProto;
+
+namespace {
+
+constexpr int kMaxCallDepth = 32;
+constexpr std::int64_t kMaxNodes = 1'000'000;
+
+using Scope = std::unordered_map<std::string, std::shared_ptr<Value>>;
+using Nodes = google::protobuf::RepeatedPtrField<NodeProto>;
+
+std::string display_name(const NodeProto& node) {
+  if (!node.name().empty() || node.output_size() == 0) return node.name();
+  return node.output(0);
+}
+
+bool is_default_domain(const std::string& domain) {
+  return domain.empty() || domain == "ai.onnx";
+}
+
+class Importer : public Sink {
+ public:
+  Importer(const ModelProto& model, const std::filesystem::path& folder, const std::string& label)
+      : model_(model), label_(label), reader_(folder, label) {}
+
+  Program run();
+
+  void line(const std::string& text) override { body_ += "    " + text + "\n"; }
+  std::string fresh(const char* prefix) override { return fmt::format("{}{}", prefix, next_temporary_++); }
+  std::string constant(Value& value) override;
+
+ private:
+  // Attributes a function's caller passed, by the function's name for them.
+  using Passed = std::map<std::string, const AttributeProto*>;
+
+  void read_header();
+  void add_initializers();
+  void add_inputs();
+  void add_outputs();
+  std::vector<const NodeProto*> sorted(const Nodes& nodes, const Scope& scope) const;
+  void emit_nodes(const Nodes& nodes, Scope& scope, std::int64_t opset, const std::vector<std::string>& outputs,
+                  const Passed& passed, int depth);
+  void emit_node(const NodeProto& proto, Scope& scope, std::int64_t opset, const std::set<std::string>& read,
+                 const Passed& passed, int depth);
+  void call(const FunctionProto& function, const NodeProto& proto, Scope& scope, const Node::Attributes& attributes,
+            int depth);
+  Node::Attributes attributes_of(const NodeProto& proto, const Passed& passed) const;
+  std::shared_ptr<Value> constant_node(const Node& node, const NodeProto& proto);
+  const FunctionProto* find_function(const NodeProto& proto) const;
+  std::int64_t opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const;
+  void define(Scope& scope, const std::string& name, std::shared_ptr<Value> value);
+  void finish_parameters();
+
+  const ModelProto& model_;
+  const std::string& label_;
+  TensorReader reader_;
+  Program program_;
+  Scope graph_;
+  std::string body_;
+  std::vector<Value*> parameter_values_;          // beside program_.parameters
+  std::vector<std::shared_ptr<Value>> retained_;  // values of inner scopes that parameters still point to
+  std::int64_t next_temporary_ = 0;
+  std::int64_t next_node_ = 0;
+  std::int64_t folded_bytes_ = 0;
+  std::set<std::string> warned_;
+};
+
+std::string Importer::constant(Value& value) {
+  if (value.variable.empty()) {
+    std::string attribute = fmt::format("p{}", program_.parameters.size());
+    value.variable = "self." + attribute;
+    program_.parameters.push_back({attribute, value.named ? value.name : "", *value.known, false});
+    parameter_values_.push_back(&value);
+  }
+  return value.variable;
+}
+
+void Importer::define(Scope& scope, const std::string& name, std::shared_ptr<Value> value) {
+  if (!scope.emplace(name, std::move(value)).second)
+    bad_input("{}: two tensors are called '{}'", label_, printable(name));
+}
+
+std::int64_t Importer::opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const {
+  std::int64_t version = 0;
+  for (const auto& import : imports) {
+    if (is_default_domain(import.domain())) version = std::max<std::int64_t>(version, import.version());
+  }
+  return version;
+}
+
+void Importer::read_header() {
+  program_.opset = opset_of(model_.opset_import());
+  program_.ir_version = model_.ir_version();
+  program_.producer = model_.producer_name();
+  if (!model_.producer_version().empty()) program_.producer += " " + model_.producer_version();
+  for (const auto& entry : model_.metadata_props()) program_.metadata[entry.key()] = entry.value();
+  // The opset is 0 where only other domains are imported; then it is their operators that are refused, by name.
+  if (program_.opset < 0 || program_.opset > kNewestOpset)
+    bad_input("{}: uses opset {}; supported are opsets up to {}", label_, program_.opset, kNewestOpset);
+}
+
+void Importer::add_initializers() {
+  if (model_.graph().sparse_initializer_size() > 0) bad_input("{}: sparse initialisers are not supported", label_);
+  for (const auto& proto : model_.graph().initializer()) {
+    auto value = std::make_shared<Value>();
+    value->name = proto.name();
+    value->origin = Value::Origin::initializer;
+    value->named = true;
+    if (std::optional<at::ScalarType> type = scalar_type(proto.data_type())) {
+      value->type = *type;
+      value->known = reader_.read(proto);
+      value->rank = static_cast<int>(value->known->dim());
+      if (at::isFloatingType(*type) && !at::isfinite(*value->known).all().item<bool>())
+        program_.warnings.push_back(
+            fmt::format("{}: initialiser '{}' holds NaN or infinity", label_, printable(proto.name())));
+    } else {
+      value->problem = fmt::format("which has the unsupported element type {}", type_name(proto.data_type()));
+    }
+    define(graph_, proto.name(), value);
+  }
+}
+
+void Importer::add_inputs() {
+  for (const auto& proto : model_.graph().input()) {
+    // Before IR version 4 every initialiser was listed as an input too.
+    auto present = graph_.find(proto.name());
+    if (present != graph_.end() && present->second->origin == Value::Origin::initializer) continue;
+    auto value = std::make_shared<Value>();
+    value->name = proto.name();
+    Program::Port port;
+    port.name = proto.name();
+    port.type = at::ScalarType::Undefined;
+    if (!proto.type().has_tensor_type()) {
+      value->problem = "which is not a tensor";
+    } else {
+      const auto& tensor = proto.type().tensor_type();
+      if (std::optional<at::ScalarType> type = scalar_type(tensor.elem_type())) {
+        port.type = *type;
+      } else {
+        value->problem = fmt::format("which has the unsupported element type {}", type_name(tensor.elem_type()));
+      }
+      if (tensor.has_shape()) {
+        port.shaped = true;
+        for (const auto& dim : tensor.shape().dim()) {
+          if (dim.has_dim_value() && dim.dim_value() < 0)
+            bad_input("{}: input '{}' has a dimension of {}", label_, printable(proto.name()), dim.dim_value());
+          port.shape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+        }
+        value->rank = static_cast<int>(port.shape.size());
+      }
+    }
+    value->type = port.type;
+    value->variable = fmt::format("x{}", program_.inputs.size());
+    program_.inputs.push_back(port);
+    define(graph_, proto.name(), value);
+  }
+}
+
+void Importer::add_outputs() {
+  std::vector<std::string> texts;
+  for (const auto& proto : model_.graph().output()) {
+    auto found = graph_.find(proto.name());
+    if (found == graph_.end())
+      bad_input("{}: nothing computes the graph's output '{}'", label_, printable(proto.name()));
+    Value& value = *found->second;
+    if (!value.problem.empty()) bad_input("{}: output '{}' is a value {}", label_, printable(proto.name()), value.problem);
+    Program::Port port{proto.name(), value.type, false, {}};
+    if (proto.type().has_tensor_type() && proto.type().tensor_type().has_shape()) {
+      port.shaped = true;
+      for (const auto& dim : proto.type().tensor_type().shape().dim())
+        port.shape.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1);
+    }
+    program_.outputs.push_back(port);
+    texts.push_back(value.known ? constant(value) : value.variable);
+  }
+  if (texts.empty()) bad_input("{}: the graph has no outputs", label_);
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  line(texts.size() == 1 ? "return " + all : "return (" + all + ")");
+}
+
+// Node order of the file where that works, otherwise the nearest order in which every name is defined before it is read.
+std::vector<const NodeProto*> Importer::sorted(const Nodes& nodes, const Scope& scope) const {
+  std::unordered_map<std::string, int> producer;
+  for (int i = 0; i < nodes.size(); ++i) {
+    for (const std::string& name : nodes[i].output()) {
+      if (name.empty()) continue;
+      if (scope.count(name) || !producer.emplace(name, i).second)
+        bad_input("{}: two tensors are called '{}'", label_, printable(name));
+    }
+  }
+  std::vector<std::vector<int>> readers(nodes.size());
+  std::vector<int> missing(nodes.size(), 0);
+  for (int i = 0; i < nodes.size(); ++i) {
+    for (const std::string& name : nodes[i].input()) {
+      if (name.empty() || scope.count(name)) continue;
+      auto found = producer.find(name);
+      if (found == producer.end())
+        bad_input("{}: node '{}' reads '{}', which nothing computes", label_, printable(display_name(nodes[i])),
+                  printable(name));
+      readers[found->second].push_back(i);
+      ++missing[i];
+    }
+  }
+  std::set<int> ready;
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (missing[i] == 0) ready.insert(i);
+  }
+  std::vector<const NodeProto*> order;
+  while (!ready.empty()) {
+    int i = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(&nodes[i]);
+    for (int reader : readers[i]) {
+      if (--missing[reader] == 0) ready.insert(reader);
+    }
+  }
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (missing[i] > 0)
+      bad_input("{}: node '{}' is part of a cycle or depends on one", label_, printable(display_name(nodes[i])));
+  }
+  return order;
+}
+
+void Importer::emit_nodes(const Nodes& nodes, Scope& scope, std::int64_t opset, const std::vector<std::string>& outputs,
+                          const Passed& passed, int depth) {
+  std::set<std::string> read(outputs.begin(), outputs.end());
+  for (const NodeProto& node : nodes) read.insert(node.input().begin(), node.input().end());
+  for (const NodeProto* node : sorted(nodes, scope)) emit_node(*node, scope, opset, read, passed, depth);
+}
+
+Node::Attributes Importer::attributes_of(const NodeProto& proto, const Passed& passed) const {
+  Node::Attributes result;
+  std::set<std::string> names;
+  for (const AttributeProto& attribute : proto.attribute()) {
+    if (!names.insert(attribute.name()).second)
+      bad_input("{}: node '{}' has two attributes '{}'", label_, printable(display_name(proto)),
+                printable(attribute.name()));
+    if (attribute.ref_attr_name().empty()) {
+      result.push_back(&attribute);
+      continue;
+    }
+    // Inside a function an attribute may stand for one of the caller's; emit functions ask for it by its own name.
+    auto found = passed.find(attribute.ref_attr_name());
+    if (found == passed.end()) continue;
+    if (found->second->name() != attribute.name())
+      bad_input("{}: node '{}' renames the attribute '{}' of its function, which is not supported", label_,
+                printable(display_name(proto)), printable(attribute.ref_attr_name()));
+    result.push_back(found->second);
+  }
+  return result;
+}
+
+const FunctionProto* Importer::find_function(const NodeProto& proto) const {
+  for (const FunctionProto& function : model_.functions()) {
+    if (function.name() == proto.op_type() && function.domain() == proto.domain()) return &function;
+  }
+  return nullptr;
+}
+
+void Importer::call(const FunctionProto& function, const NodeProto& proto, Scope& scope,
+                    const Node::Attributes& attributes, int depth) {
+  if (depth >= kMaxCallDepth)
+    bad_input("{}: function '{}' is nested more than {} deep", label_, printable(function.name()), kMaxCallDepth);
+  if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size())
+    bad_input("{}: node '{}' passes more tensors than its function '{}' has", label_, printable(display_name(proto)),
+              printable(function.name()));
+  Scope inner;
+  for (int i = 0; i < function.input_size(); ++i) {
+    if (i < proto.input_size() && !proto.input(i).empty()) define(inner, function.input(i), scope.at(proto.input(i)));
+  }
+  Passed passed;
+  for (const AttributeProto* attribute : attributes) passed[attribute->name()] = attribute;
+  std::vector<std::string> outputs(function.output().begin(), function.output().end());
+  emit_nodes(function.node(), inner, opset_of(function.opset_import()), outputs, passed, depth + 1);
+  for (int i = 0; i < proto.output_size(); ++i) {
+    if (proto.output(i).empty()) continue;
+    auto found = inner.find(function.output(i));
+    if (found == inner.end())
+      bad_input("{}: nothing computes the output '{}' of function '{}'", label_, printable(function.output(i)),
+                printable(function.name()));
+    define(scope, proto.output(i), found->second);
+  }
+  for (auto& entry : inner) retained_.push_back(std::move(entry.second));
+}
+
+std::shared_ptr<Value> Importer::constant_node(const Node& node, const NodeProto& proto) {
+  auto value = std::make_shared<Value>();
+  value->origin = Value::Origin::constant;
+  value->named = true;
+  if (const auto* found = node.attribute("value", AttributeProto::TENSOR)) {
+    if (!scalar_type(found->t().data_type()))
+      node.refuse("has the unsupported element type {}", type_name(found->t().data_type()));
+    value->known = reader_.read(found->t());
+  } else if (node.given("value_float")) {
+    value->known = at::tensor(static_cast<float>(node.real("value_float", 0)), at::kFloat);
+  } else if (node.given("value_floats")) {
+    value->known = at::tensor(node.reals("value_floats"), at::kDouble).to(at::kFloat);
+  } else if (node.given("value_int")) {
+    value->known = at::tensor(node.integer("value_int", 0), at::kLong);
+  } else if (node.given("value_ints")) {
+    value->known = at::tensor(node.integers("value_ints"), at::kLong);
+  } else {
+    node.refuse("holds no dense tensor of numbers");
+  }
+  value->type = value->known->scalar_type();
+  value->rank = static_cast<int>(value->known->dim());
+  return value;
+}
+
+void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opset, const std::set<std::string>& read,
+                         const Passed& passed, int depth) {
+  if (++next_node_ > kMaxNodes) bad_input("{}: has more than {} nodes", label_, kMaxNodes);
+  std::vector<Value*> inputs;
+  bool foldable = proto.input_size() > 0;
+  for (const std::string& name : proto.input()) {
+    Value* value = name.empty() ? nullptr : scope.at(name).get();
+    inputs.push_back(value);
+    if (!value) continue;
+    // Weights stay in the graph, so that they can be trained.
+    bool weight = value->origin == Value::Origin::initializer && at::isFloatingType(value->type);
+    foldable &= value->known.has_value() && !weight;
+  }
+  std::vector<bool> used;
+  for (const std::string& name : proto.output()) used.push_back(!name.empty() && read.count(name) > 0);
+  Node::Attributes attributes = attributes_of(proto, passed);
+  std::string variable = fmt::format("t{}", next_node_ - 1);
+
+  if (const FunctionProto* function = find_function(proto)) return call(*function, proto, scope, attributes, depth);
+  Node node(label_, proto, attributes, opset, inputs, variable, used, *this);
+  if (!is_default_domain(proto.domain()))
+    node.refuse("is of the domain '{}', which is not supported", printable(proto.domain()));
+
+  if (proto.op_type() == "Identity" && node.has(0) && proto.output_size() == 1)
+    return define(scope, proto.output(0), scope.at(proto.input(0)));
+  if (proto.op_type() == "Constant" && proto.output_size() == 1) {
+    auto value = constant_node(node, proto);
+    value->name = proto.output(0);
+    return define(scope, proto.output(0), value);
+  }
+
+  bool known = false;
+  const Operator* row = find_operator(proto.op_type(), opset, known);
+  if (!row) {
+    if (known) node.refuse("is not supported in opset {}", opset);
+    node.refuse("is not supported");
+  }
+  if (!row->runs_half) node.widen_half();
+  foldable &= row->foldable;
+  std::vector<Value> results;
+  if (foldable && fold_bound(inputs) <= kMaxFoldedBytes) {
+    FoldSink sink;
+    Node folded(label_, proto, attributes, opset, inputs, variable, used, sink);
+    if (!row->runs_half) folded.widen_half();
+    row->emit(folded);
+    results = sink.run(folded, label_);
+    for (const Value& result : results) folded_bytes_ += static_cast<std::int64_t>(result.known->nbytes());
+    if (folded_bytes_ > kMaxFoldedBytes) bad_input("{}: its constants need more than {} bytes", label_, kMaxFoldedBytes);
+  } else {
+    row->emit(node);
+    results = node.results();
+    for (const std::string& name : node.unread_attributes()) {
+      if (warned_.insert(proto.op_type() + " " + name).second)
+        program_.warnings.push_back(fmt::format("{}: attribute '{}' of operator '{}' is ignored", label_,
+                                                printable(name), printable(proto.op_type())));
+    }
+    if (!results.empty() && results[0].variable == variable) program_.node_of_variable[variable] = display_name(proto);
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    if (proto.output(i).empty()) continue;
+    if (results[i].variable.empty() && !results[i].known)
+      results[i].problem = fmt::format("an output of '{}' that is not supported", printable(proto.op_type()));
+    results[i].name = proto.output(i);
+    define(scope, proto.output(i), std::make_shared<Value>(results[i]));
+  }
+}
+
+void Importer::finish_parameters() {
+  for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
+    const Value& value = *parameter_values_[i];
+    program_.parameters[i].trainable =
+        value.origin == Value::Origin::initializer && at::isFloatingType(value.type) && !value.frozen;
+  }
+}
+
+Program Importer::run() {
+  read_header();
+  add_initializers();
+  add_inputs();
+  std::vector<std::string> outputs;
+  for (const auto& output : model_.graph().output()) outputs.push_back(output.name());
+  emit_nodes(model_.graph().node(), graph_, program_.opset, outputs, {}, 0);
+  add_outputs();
+  finish_parameters();
+  for (const Program::Port& port : program_.inputs) {
+    if (port.type == at::ScalarType::Undefined)
+      bad_input("{}: input '{}' is a value {}", label_, printable(port.name), graph_.at(port.name)->problem);
+  }
+  std::string arguments = "self";
+  for (std::size_t i = 0; i < program_.inputs.size(); ++i) arguments += fmt::format(", x{}", i);
+  program_.source = fmt::format("def forward({}):\n{}", arguments, body_);
+  return std::move(program_);
+}
+
+}  // namespace
+
+Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label) {
+  ModelProto model = parse_model(bytes, label);
+  try {
+    return Importer(model, folder, label).run();
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::Error& error) {
+    bad_input("{}: the graph cannot be imported: {}", label, printable(error.what_without_backtrace(), 400));
+  } catch (const std::exception& error) {
+    bad_input("{}: the graph cannot be imported: {}", label, printable(error.what(), 400));
+  }
+}
+
+}  // namespace galvani::onnx

@@ -1,0 +1,78 @@
+// Comparisons, boolean logic and changes of element type.
+#include <ATen/ATen.h>
+
+#include "model/onnx/emit.h"
+#include "model/onnx/tensors.h"
+
+namespace galvani::onnx {
+
+namespace {
+
+// Boolean results have one type whatever the inputs are; before opset 7 the second operand was lined up at an axis.
+Emit boolean(const char* function) {
+  std::string name = function;
+  return [name](Node& node) {
+    std::string a = node.in(0);
+    std::string b = node.in(1);
+    if (node.opset() < 7 && node.integer("broadcast", 0) != 0 && node.given("axis"))
+      b = node.temporary(fmt::format("galvani_onnx.align({}, {}, {})", b, a, int_text(node.integer("axis", 0))));
+    node.out(fmt::format("torch.{}({}, {})", name, a, b), at::kBool, std::max(node.rank(0), node.rank(1)));
+  };
+}
+
+void emit_not(Node& node) {
+  node.out(fmt::format("torch.logical_not({})", node.in(0)), at::kBool, node.rank(0));
+}
+
+void emit_is_nan(Node& node) {
+  node.out(fmt::format("torch.isnan({})", node.in(0)), at::kBool, node.rank(0));
+}
+
+void emit_is_inf(Node& node) {
+  bool positive = node.integer("detect_positive", 1) != 0;
+  bool negative = node.integer("detect_negative", 1) != 0;
+  if (!positive && !negative) node.refuse("detects neither sign of infinity, which is not supported");
+  const char* function = positive && negative ? "isinf" : positive ? "isposinf" : "isneginf";
+  node.out(fmt::format("torch.{}({})", function, node.in(0)), at::kBool, node.rank(0));
+}
+
+void emit_where(Node& node) {
+  if (node.type(1) != node.type(2)) node.refuse("chooses between two element types");
+  int rank = std::max({node.rank(0), node.rank(1), node.rank(2)});
+  node.out(fmt::format("torch.where({}, {}, {})", node.in(0), node.in(1), node.in(2)), node.type(1), rank);
+}
+
+void emit_cast(Node& node) {
+  int target = static_cast<int>(node.integer("to", 0));
+  std::optional<at::ScalarType> type = scalar_type(target);
+  if (!type) node.refuse("converts to the element type {}, which is not supported", type_name(target));
+  node.out(fmt::format("torch.to({}, {})", node.in(0), type_text(*type)), *type, node.rank(0));
+}
+
+void emit_cast_like(Node& node) {
+  at::ScalarType type = node.type(1);
+  node.out(fmt::format("torch.to({}, {})", node.in(0), type_text(type)), type, node.rank(0));
+}
+
+}  // namespace
+
+std::vector<Operator> logic_operators() {
+  return {
+      {"And", 1, kNewestOpset, boolean("logical_and"), true, true},
+      {"Or", 1, kNewestOpset, boolean("logical_or"), true, true},
+      {"Xor", 1, kNewestOpset, boolean("logical_xor"), true, true},
+      {"Equal", 1, kNewestOpset, boolean("eq"), true, true},
+      {"Greater", 1, kNewestOpset, boolean("gt"), true, true},
+      {"GreaterOrEqual", 12, kNewestOpset, boolean("ge"), true, true},
+      {"Less", 1, kNewestOpset, boolean("lt"), true, true},
+      {"LessOrEqual", 12, kNewestOpset, boolean("le"), true, true},
+      {"Not", 1, kNewestOpset, emit_not, true, true},
+      {"IsNaN", 9, kNewestOpset, emit_is_nan, true},
+      {"IsInf", 10, kNewestOpset, emit_is_inf, true},
+      {"Where", 9, kNewestOpset, emit_where, true, true},
+      {"Cast", 6, kNewestOpset, emit_cast, true, true},
+      {"CastLike", 15, kNewestOpset, emit_cast_like, true, true},
+  };
+}
+
+}  // namespace galvani::onnx

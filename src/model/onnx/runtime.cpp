@@ -1,0 +1,18 @@
+#include "model/onnx/runtime.h"
+
+#include <torch/library.h>
+
+namespace galvani::onnx {
+
+void register_operators() {
+  static const torch::Library library = [] {
+    torch::Library made(torch::Library::DEF, "galvani_onnx", c10::nullopt, __FILE__, __LINE__);
+    define_basic(made);
+    define_nn(made);
+    define_index(made);
+    return made;
+  }();
+  (void)library;
+}
+
+}  // namespace galvani::onnx

@@ -1,0 +1,20 @@
+// Operators that emitted source calls as `galvani_onnx.name(...)`, for what no single ATen operator does.
+//
+// All are composed of ATen operators, so gradients flow through them. They are registered when the first source is
+// compiled: a static initialiser of a static library would be dropped by the linker.
+#pragma once
+
+namespace torch {
+class Library;
+}
+
+namespace galvani::onnx {
+
+void register_operators();
+
+// Each family defines its own.
+void define_basic(torch::Library& library);
+void define_nn(torch::Library& library);
+void define_index(torch::Library& library);
+
+}  // namespace galvani::onnx

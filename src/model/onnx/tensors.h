@@ -1,0 +1,42 @@
+// Tensors as ONNX files store them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <onnx/onnx_pb.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace galvani::onnx {
+
+// The element type's tensor type; nothing for types LibTorch's CPU kernels do not have, or not usefully.
+std::optional<at::ScalarType> scalar_type(int onnx_type);
+int onnx_type(at::ScalarType type);
+// "uint16", for messages.
+std::string type_name(int onnx_type);
+
+// Parses the file. REQUIRES nothing of the bytes; an Error says what is wrong.
+::onnx::ModelProto parse_model(const std::string& bytes, const std::string& label);
+
+// Reads tensors, those in files beside the model included.
+class TensorReader {
+ public:
+  TensorReader(std::filesystem::path folder, std::string label);
+
+  // Copies the values out; checks dims, sizes and, for external data, that the file lies inside the model's folder.
+  at::Tensor read(const ::onnx::TensorProto& proto);
+
+ private:
+  std::string external_bytes(const ::onnx::TensorProto& proto, std::uint64_t expected);
+
+  std::filesystem::path folder_;
+  std::string label_;
+  std::uint64_t external_total_ = 0;
+};
+
+// Little-endian bytes of a tensor's elements, as raw_data holds them.
+std::string raw_bytes(const at::Tensor& tensor);
+
+}  // namespace galvani::onnx

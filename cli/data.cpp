@@ -1,9 +1,269 @@
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "galvani/base/error.h"
+#include "galvani/base/progress.h"
+#include "galvani/data/catalogue.h"
+#include "galvani/data/dataset.h"
+#include "galvani/data/export.h"
+#include "galvani/data/sheet.h"
+#include "galvani/data/spec.h"
+#include "table.h"
 #include "verb.h"
 
 namespace galvani::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
+  return fmt::format("{}x{}x{}", channels, height, width);
+}
+
+// --- list
+
+void list_data(const Common& common) {
+  json entries = json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const CatalogueEntry& entry : catalogue()) {
+    auto folder = data_folder(entry);
+    std::string state = entry.built_in() ? "ready" : folder ? folder->string() : "no";
+    rows.push_back({entry.name, format_count(entry.train), format_count(entry.test),
+                    shape_text(entry.channels, entry.height, entry.width), std::to_string(entry.class_names.size()),
+                    entry.about, entry.origin, state});
+    entries.push_back({{"name", entry.name},
+                       {"about", entry.about},
+                       {"train", entry.train},
+                       {"test", entry.test},
+                       {"shape", {entry.channels, entry.height, entry.width}},
+                       {"classes", entry.class_names},
+                       {"origin", entry.origin},
+                       {"ready", entry.built_in() || folder},
+                       {"folder", folder ? json(folder->string()) : json()}});
+  }
+  if (common.json) {
+    fmt::print("{}\n", entries.dump(2));
+    return;
+  }
+  constexpr Align kLeft = Align::left;
+  constexpr Align kRight = Align::right;
+  fmt::print("{}", format_table({"name", "train", "test", "shape", "classes", "content", "from", "fetched"}, rows,
+                                {kLeft, kRight, kRight, kLeft, kRight, kLeft, kLeft, kLeft}));
+}
+
+void add_list(CLI::App& data, Common& common) {
+  CLI::App* list = make_verb(data, common, "list", "the data sets known by name", "  galvani data list\n");
+  list->callback([&common] { list_data(common); });
+}
+
+// --- get
+
+struct GetRequest {
+  std::vector<std::string> names;
+  std::string from;
+};
+
+void get_all(const GetRequest& request, const Common& common) {
+  // Every name is looked up before anything is fetched.
+  std::vector<const CatalogueEntry*> entries;
+  for (const std::string& name : request.names) entries.push_back(&catalogue_entry(name));
+  if (!request.from.empty() && entries.size() != 1) bad_usage("--from goes with one data set, not {}", entries.size());
+  json result = json::array();
+  for (const CatalogueEntry* entry : entries) {
+    std::string place = "built in";
+    std::string remark = "is built in: nothing to fetch";
+    if (!entry->built_in()) {
+      auto present = data_folder(*entry);
+      bool fetch = !present || !request.from.empty();
+      place = (fetch ? get_data(*entry, request.from.empty() ? std::nullopt : std::optional<fs::path>(request.from))
+                     : *present)
+                  .string();
+      remark = fmt::format("{} {}", fetch ? "is now in" : "is already in", place);
+    }
+    result.push_back({{"name", entry->name}, {"folder", place}});
+    if (!common.json) fmt::print("{} {}\n", entry->name, remark);
+  }
+  if (common.json) fmt::print("{}\n", result.dump(2));
+}
+
+void add_get(CLI::App& data, Common& common) {
+  CLI::App* get = make_verb(data, common, "get", "fetch data sets into the cache",
+                            "  galvani data get mnist\n"
+                            "  galvani data get mnist fashion-mnist cifar10\n"
+                            "  galvani data get cifar10 --from cifar-10-batches-bin\n");
+  auto request = std::make_shared<GetRequest>();
+  get->add_option("name", request->names, "which (see: galvani data list)")->required();
+  get->add_option("--from", request->from, "take the standard files from this folder instead of fetching them");
+  get->callback([request, &common] { get_all(*request, common); });
+}
+
+// --- info
+
+struct Statistics {
+  std::vector<std::int64_t> counts;  // images a class
+  std::int64_t unlabelled = 0;
+  std::vector<double> mean;  // a channel
+  std::vector<double> deviation;
+  int low = 0;
+  int high = 0;
+  std::int64_t duplicates = 0;  // images equal to an earlier one
+};
+
+Statistics measure(const Dataset& data) {
+  Statistics result;
+  result.counts.resize(static_cast<std::size_t>(data.classes()));
+  auto labels = data.labels.accessor<std::int64_t, 1>();
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    ++(labels[i] < 0 ? result.unlabelled : result.counts[static_cast<std::size_t>(labels[i])]);
+  }
+  for (std::int64_t c = 0; c < data.channels(); ++c) {
+    // From the histogram: exact, and no copy of the images in floating point.
+    at::Tensor histogram = at::bincount(data.images.select(1, c).reshape(-1), {}, 256).to(at::kDouble);
+    at::Tensor values = at::arange(256, at::kDouble);
+    double n = histogram.sum().item<double>();
+    double mean = (histogram * values).sum().item<double>() / n;
+    result.mean.push_back(mean);
+    result.deviation.push_back(std::sqrt((histogram * (values - mean).square()).sum().item<double>() / n));
+  }
+  result.low = data.images.min().item<std::uint8_t>();
+  result.high = data.images.max().item<std::uint8_t>();
+  at::Tensor images = data.images.contiguous();
+  const char* bytes = static_cast<const char*>(images.data_ptr());
+  auto stride = static_cast<std::size_t>(data.channels() * data.height() * data.width());
+  std::unordered_set<std::string_view> seen;
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    if (!seen.insert({bytes + static_cast<std::size_t>(i) * stride, stride}).second) ++result.duplicates;
+  }
+  return result;
+}
+
+std::string numbers_text(const std::vector<double>& numbers) {
+  std::string text;
+  for (double number : numbers) text += fmt::format("{}{:.2f}", text.empty() ? "" : ", ", number);
+  return text;
+}
+
+void print_info(const Dataset& data, const Statistics& statistics, const std::string& sheet) {
+  fmt::print("{}\n", data.name);
+  fmt::print("  images      {}\n", format_count(data.size()));
+  fmt::print("  shape       {}\n", shape_text(data.channels(), data.height(), data.width()));
+  fmt::print("  pixel mean  {}\n", numbers_text(statistics.mean));
+  fmt::print("  pixel std   {}\n", numbers_text(statistics.deviation));
+  fmt::print("  pixel range {} to {}\n", statistics.low, statistics.high);
+  fmt::print("  duplicates  {}\n", format_count(statistics.duplicates));
+  fmt::print("  sheet       {}\n\n", sheet);
+  std::vector<std::vector<std::string>> rows;
+  auto add = [&](const std::string& number, const std::string& name, std::int64_t count) {
+    double share = 100.0 * static_cast<double>(count) / static_cast<double>(data.size());
+    rows.push_back({number, printable(name), format_count(count), fmt::format("{:.1f}%", share)});
+  };
+  for (std::size_t c = 0; c < statistics.counts.size(); ++c)
+    add(std::to_string(c), data.class_name(static_cast<std::int64_t>(c)), statistics.counts[c]);
+  if (statistics.unlabelled > 0) add("", "unlabelled", statistics.unlabelled);
+  fmt::print("{}", format_table({"label", "class", "images", "share"}, rows,
+                                {Align::right, Align::left, Align::right, Align::right}));
+}
+
+// mnist:test[:100] → mnist-test-sheet.png
+std::string default_sheet(const std::string& spec) {
+  DataSpec first = parse_data_specs(spec).front();
+  std::string stem = first.source;
+  if (first.is_path) stem = fs::path(fs::absolute(stem) / "").parent_path().filename().string();
+  return stem + (first.split.empty() ? "" : "-" + first.split) + "-sheet.png";
+}
+
+void inform(const std::string& spec, std::string sheet, const Common& common) {
+  Dataset data = load_data(spec);
+  if (sheet.empty()) sheet = default_sheet(spec);
+  Statistics statistics = measure(data);
+  write_sheet(data, sheet);
+  if (!common.json) {
+    print_info(data, statistics, sheet);
+    return;
+  }
+  json classes = json::array();
+  for (std::size_t c = 0; c < statistics.counts.size(); ++c)
+    classes.push_back(
+        {{"label", c}, {"name", data.class_name(static_cast<std::int64_t>(c))}, {"images", statistics.counts[c]}});
+  json result = {{"name", data.name},
+                 {"images", data.size()},
+                 {"shape", {data.channels(), data.height(), data.width()}},
+                 {"mean", statistics.mean},
+                 {"std", statistics.deviation},
+                 {"min", statistics.low},
+                 {"max", statistics.high},
+                 {"duplicates", statistics.duplicates},
+                 {"unlabelled", statistics.unlabelled},
+                 {"classes", classes},
+                 {"sheet", sheet}};
+  fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+}
+
+void add_info(CLI::App& data, Common& common) {
+  CLI::App* info = make_verb(data, common, "info", "count, measure and draw a contact sheet",
+                             "  galvani data info digits:train\n"
+                             "  galvani data info 'mnist:test[class=3]' -o threes.png\n"
+                             "  galvani data info photos/ --json\n");
+  auto spec = std::make_shared<std::string>();
+  auto sheet = std::make_shared<std::string>();
+  info->add_option("data", *spec, "what to look at, such as mnist:test[:1000] or a path")->required();
+  info->add_option("-o,--output", *sheet, "where to draw the contact sheet (default: <name>-sheet.png)");
+  info->callback([spec, sheet, &common] { inform(*spec, *sheet, common); });
+}
+
+// --- export
+
+struct ExportRequest {
+  std::string spec;
+  std::string output;
+  std::string format = "folder";
+};
+
+void export_data(const ExportRequest& request, const Common& common) {
+  Dataset data = load_data(request.spec);
+  if (request.format == "folder") write_image_folder(data, request.output);
+  if (request.format == "npz") write_npz_dataset(data, request.output);
+  if (request.format == "idx") {
+    bool train = parse_data_specs(request.spec).front().split == "train";
+    write_idx(data, request.output, train ? "train" : "t10k");
+  }
+  if (common.json) {
+    fmt::print("{}\n", json{{"name", data.name}, {"images", data.size()}, {"output", request.output}}.dump(2));
+  } else {
+    fmt::print("{} images of {} are now in {}\n", format_count(data.size()), data.name, request.output);
+  }
+}
+
+void add_export(CLI::App& data, Common& common) {
+  CLI::App* verb = make_verb(data, common, "export", "write images and labels to files",
+                             "  galvani data export 'digits:test[:100]' -o digits --to folder\n"
+                             "  galvani data export cifar10:test -o cifar.npz --to npz\n"
+                             "  galvani data export digits:train -o mydigits --to idx\n");
+  auto request = std::make_shared<ExportRequest>();
+  verb->add_option("data", request->spec, "what to write, such as mnist:test[:1000] or a path")->required();
+  verb->add_option("-o,--output", request->output, "the folder or file to write")->required();
+  verb->add_option("--to", request->format, "folder (PNG files and labels.csv), npz, or idx")
+      ->check(CLI::IsMember({"folder", "npz", "idx"}))
+      ->capture_default_str();
+  verb->callback([request, &common] { export_data(*request, common); });
+}
+
+}  // namespace
 
 void add_data_verb(CLI::App& app, Common& common) {
-  make_verb(app, common, "data", "list, fetch, look at and export data sets", "");
+  // The parts have the common options; the group itself has none.
+  CLI::App* data = app.add_subcommand("data", "list, fetch, look at and export data sets");
+  data->require_subcommand(1);
+  data->footer(
+      "Examples:\n  galvani data list\n  galvani data get mnist\n  galvani data info mnist:test\n"
+      "  galvani data export 'digits:test[:100]' -o digits --to folder\n");
+  add_list(*data, common);
+  add_get(*data, common);
+  add_info(*data, common);
+  add_export(*data, common);
 }
 
 }  // namespace galvani::cli

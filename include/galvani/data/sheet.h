@@ -1,0 +1,13 @@
+// A contact sheet: some images of every class on one page.
+#pragma once
+
+#include <filesystem>
+
+#include "galvani/data/dataset.h"
+
+namespace galvani {
+
+// Writes a PNG with one row a class, labelled, evenly spaced samples of the class in it; unlabelled images fill a grid.
+void write_sheet(const Dataset& data, const std::filesystem::path& path);
+
+}  // namespace galvani

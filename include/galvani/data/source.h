@@ -1,0 +1,47 @@
+// Where images come from: a file, a folder, a generator. Size and labels are known before any pixel is read, so that
+// a selection reads only the rows it needs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace galvani {
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual std::int64_t size() const = 0;
+  // [N] int64, Dataset::kUnlabelled where unknown.
+  virtual at::Tensor labels() = 0;
+  // [rows.size(), C, H, W] uint8. REQUIRES every row in [0, size()).
+  virtual at::Tensor images(const std::vector<std::int64_t>& rows) = 0;
+  virtual std::vector<std::string> class_names() const { return {}; }
+};
+
+// What a format's open function is given.
+struct OpenRequest {
+  std::filesystem::path path;
+  std::string split;      // "train", "test", ...; meant only by files that hold several
+  bool explicit_split{};  // the user wrote it, so a source without splits must refuse it
+};
+
+struct Format {
+  std::string name;
+  std::string help;
+  bool (*recognises)(const std::filesystem::path& path);
+  std::unique_ptr<Source> (*open)(const OpenRequest& request);
+};
+
+// Every format that can be read, in the order they are asked.
+const std::vector<Format>& formats();
+
+// Opens a path in whichever format it is; Error(bad_input) if it does not exist or is none of them.
+std::unique_ptr<Source> open_path(const OpenRequest& request);
+
+}  // namespace galvani

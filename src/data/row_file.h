@@ -1,0 +1,31 @@
+// Rows of equal length in a file, read where they are; or, for a gzip file, kept in memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace galvani {
+
+class RowFile {
+ public:
+  // Rows of `stride` bytes from `offset` on in a plain file.
+  RowFile(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t stride);
+  // Rows already in memory.
+  RowFile(const std::filesystem::path& path, std::string rows, std::uint64_t stride);
+  ~RowFile();
+  RowFile(RowFile&& other) noexcept;
+  RowFile& operator=(RowFile&&) = delete;
+
+  // REQUIRES begin + n <= stride.
+  void read(std::int64_t row, std::uint64_t begin, std::uint64_t n, void* out) const;
+
+ private:
+  std::filesystem::path path_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t stride_;
+  std::string memory_;
+  int fd_ = -1;
+};
+
+}  // namespace galvani

@@ -1,0 +1,46 @@
+// gzip, zip and tar through libarchive, always with a bound on what comes out. Nothing is ever written where an
+// archive's entry says: entries are handed over by name, as bytes.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace galvani {
+
+// The decompressed bytes of a gzip file, front to back.
+class GzipReader {
+ public:
+  explicit GzipReader(const std::filesystem::path& path);
+  ~GzipReader();
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  // Up to n bytes; fewer only at the end. Error(bad_input) if the data is damaged.
+  std::size_t read(char* out, std::size_t n);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+bool is_gzip(const std::filesystem::path& path);
+
+// The file's bytes, decompressed if it is gzip; more than `limit` of them is an error.
+std::string read_maybe_gzip(const std::filesystem::path& path, std::uint64_t limit);
+
+// Calls `take` with every regular file of a zip or tar(.gz) archive. `wanted` decides by name which are unpacked.
+// Together they may not exceed `limit` bytes.
+void read_archive(const std::filesystem::path& path, std::uint64_t limit,
+                  const std::function<bool(const std::string& name)>& wanted,
+                  const std::function<void(const std::string& name, std::string bytes)>& take);
+
+// The bytes of a zip archive, the same for the same content.
+std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, bool deflate);
+
+}  // namespace galvani

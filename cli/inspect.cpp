@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "galvani/base/error.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"

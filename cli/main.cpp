@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   add_data_verb(app, common);
   add_inspect_verb(app, common);
   add_predict_verb(app, common);
+  add_train_verb(app, common);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -37,6 +37,7 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   if (program.inputs.size() != 1)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, program.inputs.size());
   if (program.inputs[0].type != at::kFloat) bad_input("{}: its input is not of type float", label);
+  impl->module = torch::jit::Module("onnx_model");
   onnx::build_module(program, label, impl->module);
   GraphNames names;
   for (const auto& parameter : program.parameters) {

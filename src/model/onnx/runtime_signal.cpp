@@ -20,9 +20,11 @@ Tensor window(std::int64_t size, bool periodic, double a0, double a1, double a2,
   return (a0 - a1 * angle.cos() + a2 * (2 * angle).cos()).to(static_cast<at::ScalarType>(type));
 }
 
-// The last axis holds a real number, or a complex one's two parts.
-Tensor as_complex(const Tensor& x) {
-  TORCH_CHECK(x.dim() >= 1 && (x.size(-1) == 1 || x.size(-1) == 2), "the last axis holds one or two parts of a number");
+// The last axis holds a real number, or a complex one's two parts. Doubles keep the bins that should be 0 near it.
+Tensor as_complex(const Tensor& values) {
+  TORCH_CHECK(values.dim() >= 1 && (values.size(-1) == 1 || values.size(-1) == 2),
+              "the last axis holds one or two parts of a number");
+  Tensor x = values.to(at::kDouble);
   if (x.size(-1) == 2) return at::view_as_complex(x.contiguous());
   return at::complex(x.squeeze(-1), at::zeros_like(x.squeeze(-1)));
 }
@@ -33,7 +35,7 @@ Tensor dft(const Tensor& x, c10::optional<std::int64_t> length, std::int64_t axi
   Tensor signal = as_complex(x);
   Tensor spectrum = inverse ? at::fft_ifft(signal, length, axis) : at::fft_fft(signal, length, axis);
   if (one_sided) spectrum = spectrum.narrow(axis, 0, spectrum.size(axis) / 2 + 1);
-  return at::view_as_real(spectrum.resolve_conj());
+  return at::view_as_real(spectrum.resolve_conj()).to(x.scalar_type());
 }
 
 Tensor stft(const Tensor& signal, std::int64_t step, const c10::optional<Tensor>& shape,
@@ -45,7 +47,7 @@ Tensor stft(const Tensor& signal, std::int64_t step, const c10::optional<Tensor>
   if (shape) frames = frames * *shape;
   Tensor spectrum = at::fft_fft(frames, c10::nullopt, -1);
   if (one_sided) spectrum = spectrum.narrow(-1, 0, size / 2 + 1);
-  return at::view_as_real(spectrum.resolve_conj());
+  return at::view_as_real(spectrum.resolve_conj()).to(signal.scalar_type());
 }
 
 Tensor mel_weights(std::int64_t mels, std::int64_t length, std::int64_t rate, double low, double high, std::int64_t type) {

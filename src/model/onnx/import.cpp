@@ -63,7 +63,7 @@ class Importer : public Sink {
   void call(const FunctionProto& function, const NodeProto& proto, Scope& scope, const Node::Attributes& attributes,
             int depth);
   Node::Attributes attributes_of(const NodeProto& proto, const Passed& passed) const;
-  std::shared_ptr<Value> constant_node(const Node& node, const NodeProto& proto);
+  std::shared_ptr<Value> constant_node(const Node& node);
   const FunctionProto* find_function(const NodeProto& proto) const;
   std::int64_t opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const;
   void define(Scope& scope, const std::string& name, std::shared_ptr<Value> value);
@@ -302,7 +302,7 @@ void Importer::call(const FunctionProto& function, const NodeProto& proto, Scope
   for (auto& entry : inner) retained_.push_back(std::move(entry.second));
 }
 
-std::shared_ptr<Value> Importer::constant_node(const Node& node, const NodeProto& proto) {
+std::shared_ptr<Value> Importer::constant_node(const Node& node) {
   auto value = std::make_shared<Value>();
   value->origin = Value::Origin::constant;
   value->named = true;
@@ -349,10 +349,12 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
   if (!is_default_domain(proto.domain()))
     node.refuse("is of the domain '{}', which is not supported", printable(proto.domain()));
 
-  if (proto.op_type() == "Identity" && node.has(0) && proto.output_size() == 1)
+  if (proto.op_type() == "Identity" && proto.output_size() == 1) {
+    node.value(0);  // refuses what is not a tensor
     return define(scope, proto.output(0), scope.at(proto.input(0)));
+  }
   if (proto.op_type() == "Constant" && proto.output_size() == 1) {
-    auto value = constant_node(node, proto);
+    auto value = constant_node(node);
     value->name = proto.output(0);
     return define(scope, proto.output(0), value);
   }

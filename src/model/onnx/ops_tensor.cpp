@@ -264,15 +264,10 @@ Emit depth(const char* function) {
   };
 }
 
-void emit_identity(Node& node) {
-  node.same_as(0);
-}
-
 }  // namespace
 
 std::vector<Operator> tensor_operators() {
   return {
-      {"Identity", 1, kNewestOpset, emit_identity, true, true},
       {"Reshape", 1, kNewestOpset, emit_reshape, true, true},
       {"Flatten", 1, kNewestOpset, emit_flatten, true, true},
       {"Transpose", 1, kNewestOpset, emit_transpose, true, true},

@@ -64,6 +64,8 @@ Records read_records(const std::string& bytes, const std::string& label) {
       bad_input("{}: has the record '{}' twice", label, printable(name));
   }
   if (status != ARCHIVE_EOF) damaged();
+  // Where newer operators are used, the version has another place.
+  if (auto moved = records.find(".data/version"); moved != records.end()) records["version"] = moved->second;
   for (const char* needed : {"data.pkl", "constants.pkl", "version"}) {
     if (records.count(needed) == 0)
       bad_input("{}: is not a TorchScript model: it has no {} (a file written by torch.save needs torch.jit.script or "

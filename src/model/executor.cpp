@@ -64,6 +64,7 @@ Executor::Executor(torch::jit::Module module, GraphNames names, const std::strin
   for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
   module_ = torch::jit::freeze_module(module, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
   graph_ = module_.get_method("forward").graph()->copy();
+  replace_call_stacks(*graph_->block(), module_.get_method("forward").function());
   // Without this an in-place activation overwrites the value a tap observes.
   torch::jit::RemoveTensorMutation(graph_);
   if (graph_->inputs().size() != kFixedInputs)
@@ -135,14 +136,17 @@ void Executor::keep_taps(const std::vector<std::size_t>& indices) {
   plans_.clear();
 }
 
-std::string Executor::structure() const { return graph_->toString(/*print_source_locations=*/false); }
+std::string Executor::structure() const {
+  return graph_->toString(/*print_source_locations=*/false);
+}
 
 std::vector<Executor::Operator> Executor::operators() const {
   std::vector<Operator> result;
   std::vector<Node*> nodes = top_level(*graph_);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     Node* node = nodes[i];
-    if (!node->kind().is_aten() && node->kind().ns() != c10::Symbol::fromQualString("namespaces::galvani_onnx")) continue;
+    if (!node->kind().is_aten() && node->kind().ns() != c10::Symbol::fromQualString("namespaces::galvani_onnx"))
+      continue;
     if (node->outputs().empty() || node->output(0)->type()->cast<c10::TensorType>() == nullptr) continue;
     Operator op{{i, 0}, operator_name(node), "", 0};
     const Value* weight = nullptr;

@@ -60,16 +60,17 @@ def calibrate(model, batch):
             if not parameter.any():
                 parameter.normal_(std=0.05)
         for norm in norms:
+            norm.weight.uniform_(0.8, 1.2)
+            norm.bias.normal_(std=0.1)
             norm.train()
             norm.momentum = 1.0
         if norms:
             model(batch)
         for norm in norms:
             norm.eval()
-            norm.running_mean += 0.1 * torch.randn_like(norm.running_mean)
+            # In units of the deviation: it is tiny in some layers, and a network far off its statistics amplifies rounding.
+            norm.running_mean += 0.1 * norm.running_var.sqrt() * torch.randn_like(norm.running_mean)
             norm.running_var *= 0.8 + 0.4 * torch.rand_like(norm.running_var)
-            norm.weight.uniform_(0.8, 1.2)
-            norm.bias.normal_(std=0.1)
 
 
 def random_images(case, count):

@@ -49,6 +49,7 @@ TEST(Network, ActivationIsTheTapBeforeItRectified) {
 }
 
 TEST(Network, InPlaceActivationDoesNotOverwriteTheTapBeforeIt) {
+  at::manual_seed(1);
   auto network = scripted(R"(
     def forward(self, x):
         y = torch.conv2d(x, self.weight, None, [1, 1], [1, 1])
@@ -107,6 +108,7 @@ TEST(Network, MaskOfOnesChangesNothingAndOfZeroSilences) {
 }
 
 TEST(Network, InputGradientMatchesFiniteDifferences) {
+  at::manual_seed(1);
   auto network = zoo_network("lenet5");
   ModelCard card = network->card();
   card.preprocess.mean = {0.3};
@@ -197,6 +199,7 @@ TEST(Network, CanonicalFormDoesNotDependOnContext) {
 }
 
 TEST(Network, LogitsAreTakenBeforeAFinalSoftmax) {
+  at::manual_seed(1);
   std::map<std::string, at::Tensor> weights = {{"weight", at::randn({10, 3 * 8 * 8})}};
   std::string body = "    def forward(self, x):\n        y = torch.linear(torch.flatten(x, 1), self.weight)\n";
   auto plain = scripted(body + "        return y\n", weights);
@@ -215,6 +218,7 @@ TEST(Network, RefusesImagesOfAnotherShape) {
 }
 
 TEST(Network, SavedFileGivesTheSameBits) {
+  at::manual_seed(1);
   TemporaryFolder folder;
   auto onnx = zoo_network("resnet20:width=4", {8, false});
   auto script = scripted(R"(
@@ -248,6 +252,7 @@ TEST(Network, SavedFileGivesTheSameBits) {
 }
 
 TEST(Network, NamesBothFormatsOfALayerAlike) {
+  at::manual_seed(1);
   auto network = scripted(R"(
     def forward(self, x):
         y = torch.matmul(torch.flatten(x, 1), self.fc_weight.t()) + self.fc_bias
@@ -261,6 +266,7 @@ TEST(Network, NamesBothFormatsOfALayerAlike) {
 }
 
 TEST(TorchScript, CodeThatTouchesFilesIsRefused) {
+  at::manual_seed(1);
   TemporaryFolder folder;
   torch::jit::Module module("hostile");
   module.register_parameter("weight", at::randn({5, 3}), false);
@@ -270,6 +276,7 @@ TEST(TorchScript, CodeThatTouchesFilesIsRefused) {
 }
 
 TEST(TorchScript, DamagedArchiveIsRefused) {
+  at::manual_seed(1);
   TemporaryFolder folder;
   auto network = scripted("    def forward(self, x):\n        return torch.linear(torch.flatten(x, 1), self.weight)\n",
                           {{"weight", at::randn({5, 3 * 8 * 8})}});
@@ -288,6 +295,7 @@ TEST(TorchScript, DamagedArchiveIsRefused) {
 }
 
 TEST(Evaluate, CloseCallsAreDecidedAlone) {
+  at::manual_seed(1);
   // Two equal rows of weights: every verdict between the two classes hangs on the last bits.
   at::Tensor weight = at::randn({1, 3 * 8 * 8}).expand({2, 3 * 8 * 8}).contiguous();
   auto network = scripted("    def forward(self, x):\n        return torch.linear(torch.flatten(x, 1), self.weight)\n",

@@ -132,6 +132,7 @@ TEST(Train, InterruptedAndResumedEqualsUndisturbed) {
 }
 
 TEST(Train, SavedAfterTrainingGivesTheSameBits) {
+  at::manual_seed(1);
   Dataset data = colourful(96, 8);
   auto script = scripted(R"(
     def forward(self, x):
@@ -145,11 +146,10 @@ TEST(Train, SavedAfterTrainingGivesTheSameBits) {
                           {"fc_bias", at::zeros({6})}});
   data.class_names.resize(6);
   TemporaryFolder folder;
-  double before = evaluate(*script, data).accuracy;
   TrainOptions options = quick(6);
   options.optimizer = "adam:lr=0.02";
-  train(*script, data, data, options, [](const EpochReport&) {});
-  EXPECT_GT(evaluate(*script, data).accuracy, before);
+  TrainResult result = train(*script, data, data, options, [](const EpochReport&) {});
+  EXPECT_LT(result.epochs.back().loss, result.epochs.front().loss);
   script->save(folder / "trained.pt");
   Network::Options same;
   same.execution = script->execution();

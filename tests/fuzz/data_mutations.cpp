@@ -84,8 +84,9 @@ void repair_png(std::string& bytes) {
   }
 }
 
-// Without waiting for the disk, as write_file does.
+// Without waiting for the disk, as write_file does and as file systems do when a file is truncated and rewritten.
 void write_quickly(const fs::path& path, const std::string& bytes) {
+  fs::remove(path);
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 

@@ -1,5 +1,5 @@
-// gzip through zlib (libarchive does not verify its checksum), zip and tar through libarchive; always with a bound on what comes out. Nothing is ever written where an
-// archive's entry says: entries are handed over by name, as bytes.
+// gzip through zlib (libarchive does not verify its checksum), zip and tar through libarchive; always with a bound on
+// what comes out. Nothing is ever written where an archive's entry says: entries are handed over by name, as bytes.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct InspectFlags {
 
 std::string class_label(const Network& network, const Dataset& data, std::int64_t i) {
   const auto& names = network.card().class_names;
-  return i < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(i)] : data.class_name(i);
+  return printable(i < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(i)] : data.class_name(i), 30);
 }
 
 std::int64_t neurons_of(const Network& network, const std::vector<int>& taps) {
@@ -163,7 +163,9 @@ void inspect(const Common& common, InspectFlags& flags) {
     if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
   }
   if (common.json) {
-    std::cout << as_json(*network, taps, data, evaluation, flags.layers).dump(2) << "\n";
+    std::cout << as_json(*network, taps, data, evaluation, flags.layers)
+                     .dump(2, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace)
+              << "\n";
   } else {
     print_text(*network, taps, data, evaluation, flags.layers);
   }

@@ -64,7 +64,7 @@ std::string as_json(const Network& network, const Dataset& data, const Predictio
     j["predictions"].push_back({{"index", i}, {"label", truth[i] < 0 ? json() : json(truth[i])}, {"predicted", labels[i]},
                                 {"name", name_of(network, data, labels[i])}, {"probabilities", row}});
   }
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace) + "\n";
 }
 
 void run(const Common& common, PredictFlags& flags) {

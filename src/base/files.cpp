@@ -112,6 +112,7 @@ std::string sha256_file(const fs::path& path) {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     hash.update(buffer.data(), static_cast<std::size_t>(file.gcount()));
   }
+  if (file.bad()) bad_input("{}: cannot be read: {}", path.string(), std::strerror(errno));
   return hash.finish();
 }
 

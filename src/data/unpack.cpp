@@ -77,6 +77,9 @@ GzipReader::GzipReader(const fs::path& path) : impl_(std::make_unique<Impl>()) {
   require_ok(archive_read_open_filename(a, path.c_str(), kBlock), a, path);
   ::archive_entry* entry = nullptr;
   require_ok(archive_read_next_header(a, &entry), a, path);
+  // Without a valid gzip header libarchive would hand the bytes over as they are.
+  if (archive_filter_code(a, 0) != ARCHIVE_FILTER_GZIP)
+    bad_input("{}: cannot be unpacked: its gzip header is damaged", path.string());
 }
 
 GzipReader::~GzipReader() = default;

@@ -135,14 +135,17 @@ void Executor::keep_taps(const std::vector<std::size_t>& indices) {
   plans_.clear();
 }
 
-std::string Executor::structure() const { return graph_->toString(/*print_source_locations=*/false); }
+std::string Executor::structure() const {
+  return graph_->toString(/*print_source_locations=*/false);
+}
 
 std::vector<Executor::Operator> Executor::operators() const {
   std::vector<Operator> result;
   std::vector<Node*> nodes = top_level(*graph_);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     Node* node = nodes[i];
-    if (!node->kind().is_aten() && node->kind().ns() != c10::Symbol::fromQualString("namespaces::galvani_onnx")) continue;
+    if (!node->kind().is_aten() && node->kind().ns() != c10::Symbol::fromQualString("namespaces::galvani_onnx"))
+      continue;
     if (node->outputs().empty() || node->output(0)->type()->cast<c10::TensorType>() == nullptr) continue;
     Operator op{{i, 0}, operator_name(node), "", 0};
     const Value* weight = nullptr;

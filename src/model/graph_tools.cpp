@@ -11,7 +11,9 @@ namespace {
 using torch::jit::Node;
 using torch::jit::Value;
 
-bool one_of(const std::string& word, const std::set<std::string>& words) { return words.count(word) != 0; }
+bool one_of(const std::string& word, const std::set<std::string>& words) {
+  return words.count(word) != 0;
+}
 
 // Operators that pass on a parameter in another view.
 bool is_view(const std::string& op) {
@@ -24,7 +26,9 @@ bool is_parameter(const Value* value) {
   return value->node()->kind() == c10::prim::GetAttr || value->node()->kind() == c10::prim::Constant;
 }
 
-bool is_product(const std::string& op) { return op == "matmul" || op == "mm" || op == "bmm"; }
+bool is_product(const std::string& op) {
+  return op == "matmul" || op == "mm" || op == "bmm";
+}
 
 // The weight of a product of an activation by a parameter; null for a product of two activations.
 const Value* product_weight(const Node* node) {
@@ -50,7 +54,9 @@ std::string first_line(const std::string& message) {
   return printable(line, 300);
 }
 
-std::string operator_name(const Node* node) { return node->kind().toUnqualString(); }
+std::string operator_name(const Node* node) {
+  return node->kind().toUnqualString();
+}
 
 std::string attribute_path(const Value* value) {
   while (is_view(operator_name(value->node())) && !value->node()->inputs().empty()) value = value->node()->input(0);
@@ -103,16 +109,18 @@ std::optional<LayerMatch> match_layer(const Node* node) {
   static const std::set<std::string> kConvolutions = {"conv1d",           "conv2d",           "conv3d",
                                                       "_convolution",     "convolution",      "_convolution_mode",
                                                       "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"};
-  static const std::set<std::string> kActivations = {"relu",     "relu_",     "relu6",       "hardtanh",   "leaky_relu",
-                                                     "elu",      "selu",      "celu",        "gelu",       "silu",
-                                                     "mish",     "sigmoid",   "hardsigmoid", "hardswish",  "tanh",
-                                                     "softplus", "softsign",  "prelu",       "log_sigmoid", "clamp"};
+  static const std::set<std::string> kActivations = {"relu",     "relu_",    "relu6",       "hardtanh",    "leaky_relu",
+                                                     "elu",      "selu",     "celu",        "gelu",        "silu",
+                                                     "mish",     "sigmoid",  "hardsigmoid", "hardswish",   "tanh",
+                                                     "softplus", "softsign", "prelu",       "log_sigmoid", "clamp"};
   if (!node->kind().is_aten() || node->outputs().size() != 1) return std::nullopt;
   std::string op = operator_name(node);
   if (one_of(op, kConvolutions)) return LayerMatch{TapKind::convolution, op, node->input(1)};
   if (op == "linear") return LayerMatch{TapKind::dense, op, node->input(1)};
   if (op == "addmm") {
-    const Value* weight = is_parameter(node->input(2)) ? node->input(2) : is_parameter(node->input(1)) ? node->input(1) : nullptr;
+    const Value* weight = is_parameter(node->input(2))   ? node->input(2)
+                          : is_parameter(node->input(1)) ? node->input(1)
+                                                         : nullptr;
     if (weight != nullptr) return LayerMatch{TapKind::dense, op, weight};
     return std::nullopt;
   }

@@ -1,6 +1,6 @@
 // Forward and backward passes over any number of inputs, cut into micro-batches that worker threads take.
-#include <torch/csrc/autograd/autograd.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/script.h>
 
 #include <algorithm>
@@ -45,7 +45,9 @@ at::Tensor neuron_means(const at::Tensor& value, const Tap& tap) {
   return axes.empty() ? value : value.mean(axes);
 }
 
-at::Tensor as_logits(const at::Tensor& output) { return output.dim() == 2 ? output : output.flatten(1); }
+at::Tensor as_logits(const at::Tensor& output) {
+  return output.dim() == 2 ? output : output.flatten(1);
+}
 
 void check_masks(const std::vector<Mask>& masks, const std::vector<Tap>& taps, std::int64_t n) {
   for (const Mask& mask : masks) {
@@ -126,7 +128,8 @@ class Run {
     put(outputs_.logits, as_logits(values[0]), first, count);
     for (std::size_t i = 0; i < request_.taps.size(); ++i) {
       const Tap& tap = impl_.taps[static_cast<std::size_t>(request_.taps[i])];
-      put(outputs_.taps[i], request_.form == TapForm::full ? values[i + 1] : neuron_means(values[i + 1], tap), first, count);
+      put(outputs_.taps[i], request_.form == TapForm::full ? values[i + 1] : neuron_means(values[i + 1], tap), first,
+          count);
     }
   }
 
@@ -190,7 +193,8 @@ class Run {
 // Image sizes that models are commonly made for, tried on a TorchScript file that does not state its own.
 const std::vector<std::int64_t> kCommonSides = {224, 32, 28, 299, 64, 96};
 
-std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl, const std::vector<std::int64_t>& data) {
+std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl,
+                                                        const std::vector<std::int64_t>& data) {
   if (!impl.card.input.empty()) return {impl.card.input};
   std::vector<std::int64_t> stated = impl.info.input;
   bool complete = stated.size() == 3 && *std::min_element(stated.begin(), stated.end()) > 0;
@@ -243,7 +247,8 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     }
   }
   if (found.empty())
-    bad_input("{}: cannot be run on an image of {}: {}", info.path, fmt::format("{}", fmt::join(candidates[0], "x")), first_error);
+    bad_input("{}: cannot be run on an image of {}: {}", info.path, fmt::format("{}", fmt::join(candidates[0], "x")),
+              first_error);
   if (candidates.size() > 1 && found != data_shape)
     info.notes.push_back(fmt::format("does not state its input; {} works (--input says otherwise)",
                                      fmt::format("{}", fmt::join(found, "x"))));
@@ -251,7 +256,8 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   info.softmax = executor->ends_in_softmax();
   batch = noise.size(0);
   at::Tensor logits = values[0];
-  if (logits.dim() < 2 || logits.size(0) != batch || logits.numel() / batch != logits.size(1) || !logits.is_floating_point())
+  if (logits.dim() < 2 || logits.size(0) != batch || logits.numel() / batch != logits.size(1) ||
+      !logits.is_floating_point())
     bad_input("{}: gives an output of shape {} for {} images, not one score per class", info.path,
               fmt::format("{}", fmt::join(logits.sizes(), "x")), batch);
   info.classes = logits.size(1);

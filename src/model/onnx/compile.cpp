@@ -12,11 +12,12 @@ namespace galvani::onnx {
 
 namespace {
 
-// Adds the name `galvani_onnx` to what TorchScript source can call.
+// Adds `galvani_onnx`, and `annotate` for empty lists, to what TorchScript source can call.
 struct SourceResolver : torch::jit::Resolver {
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction& m,
                                                          const torch::jit::SourceRange& loc) override {
     if (name == "galvani_onnx") return std::make_shared<torch::jit::BuiltinModule>("galvani_onnx");
+    if (name == "annotate") return torch::jit::SpecialFormValue::create(c10::prim::annotate);
     return torch::jit::nativeResolver()->resolveValue(name, m, loc);
   }
   c10::TypePtr resolveType(const std::string& name, const torch::jit::SourceRange& loc) override {

@@ -63,7 +63,7 @@ class Importer : public Sink {
   void call(const FunctionProto& function, const NodeProto& proto, Scope& scope, const Node::Attributes& attributes,
             int depth);
   Node::Attributes attributes_of(const NodeProto& proto, const Passed& passed) const;
-  std::shared_ptr<Value> constant_node(const Node& node, const NodeProto& proto);
+  std::shared_ptr<Value> constant_node(const Node& node);
   const FunctionProto* find_function(const NodeProto& proto) const;
   std::int64_t opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const;
   void define(Scope& scope, const std::string& name, std::shared_ptr<Value> value);
@@ -75,9 +75,10 @@ class Importer : public Sink {
   Program program_;
   Scope graph_;
   std::string body_;
-  std::vector<Value*> parameter_values_;          // beside program_.parameters
-  std::vector<std::shared_ptr<Value>> retained_;  // values of inner scopes that parameters still point to
+  std::map<std::int64_t, const Value*> materialised_;  // constants that the source reads, by number
+  std::vector<std::shared_ptr<Value>> retained_;       // values of inner scopes, which materialised_ may point to
   std::int64_t next_temporary_ = 0;
+  std::int64_t next_constant_ = 0;
   std::int64_t next_node_ = 0;
   std::int64_t folded_bytes_ = 0;
   std::set<std::string> warned_;
@@ -85,15 +86,14 @@ class Importer : public Sink {
 
 std::string Importer::constant(Value& value) {
   if (value.variable.empty()) {
-    std::string attribute = fmt::format("p{}", program_.parameters.size());
-    value.variable = "self." + attribute;
-    program_.parameters.push_back({attribute, value.named ? value.name : "", *value.known, false});
-    parameter_values_.push_back(&value);
+    value.variable = fmt::format("self.p{}", value.number);
+    materialised_[value.number] = &value;
   }
   return value.variable;
 }
 
 void Importer::define(Scope& scope, const std::string& name, std::shared_ptr<Value> value) {
+  if (value->known && value->number < 0) value->number = next_constant_++;
   if (!scope.emplace(name, std::move(value)).second)
     bad_input("{}: two tensors are called '{}'", label_, printable(name));
 }
@@ -302,7 +302,7 @@ void Importer::call(const FunctionProto& function, const NodeProto& proto, Scope
   for (auto& entry : inner) retained_.push_back(std::move(entry.second));
 }
 
-std::shared_ptr<Value> Importer::constant_node(const Node& node, const NodeProto& proto) {
+std::shared_ptr<Value> Importer::constant_node(const Node& node) {
   auto value = std::make_shared<Value>();
   value->origin = Value::Origin::constant;
   value->named = true;
@@ -349,10 +349,21 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
   if (!is_default_domain(proto.domain()))
     node.refuse("is of the domain '{}', which is not supported", printable(proto.domain()));
 
-  if (proto.op_type() == "Identity" && node.has(0) && proto.output_size() == 1)
-    return define(scope, proto.output(0), scope.at(proto.input(0)));
+  if (proto.op_type() == "Identity" && proto.output_size() == 1) {
+    const Value& source = node.value(0);
+    if (depth > 0 || source.origin != Value::Origin::initializer)
+      return define(scope, proto.output(0), scope.at(proto.input(0)));
+    // Exporters store equal tensors once, even a bias and a running mean that both start at 0, and give the others as
+    // Identity. They are weights of their own all the same; update_onnx knows.
+    auto copy = std::make_shared<Value>(source);
+    copy->name = proto.output(0);
+    copy->variable.clear();
+    copy->number = -1;
+    copy->frozen = false;
+    return define(scope, proto.output(0), copy);
+  }
   if (proto.op_type() == "Constant" && proto.output_size() == 1) {
-    auto value = constant_node(node, proto);
+    auto value = constant_node(node);
     value->name = proto.output(0);
     return define(scope, proto.output(0), value);
   }
@@ -394,10 +405,9 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
 }
 
 void Importer::finish_parameters() {
-  for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
-    const Value& value = *parameter_values_[i];
-    program_.parameters[i].trainable =
-        value.origin == Value::Origin::initializer && at::isFloatingType(value.type) && !value.frozen;
+  for (const auto& [number, value] : materialised_) {
+    bool trainable = value->origin == Value::Origin::initializer && at::isFloatingType(value->type) && !value->frozen;
+    program_.parameters.push_back({fmt::format("p{}", number), value->named ? value->name : "", *value->known, trainable});
   }
 }
 

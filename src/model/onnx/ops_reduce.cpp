@@ -7,7 +7,7 @@ namespace galvani::onnx {
 
 namespace {
 
-// `plain` is an ATen reduction (x, axes, keepdim) that takes an empty list for all axes; `function` one of ours.
+// `function` takes (x, axes, keepdim), with an empty list for all axes.
 Emit reduce(const char* function) {
   std::string name = function;
   return [name](Node& node) {
@@ -18,7 +18,11 @@ Emit reduce(const char* function) {
     if (node.has(1)) {
       auto known = node.known_integers(1);
       if (known && known->empty() && nothing_for_none) return node.same_as(0);
-      if (!known && nothing_for_none) node.refuse("may or may not reduce, depending on its input, which is not supported");
+      if (!known && nothing_for_none) {
+        std::string list = node.integers(1);
+        std::string reduced = fmt::format("{}({}, {}, {})", name, node.in(0), list, bool_text(keep));
+        return node.out(fmt::format("{} if len({}) > 0 else {}", reduced, list, node.in(0)), rank);
+      }
       if (known && !known->empty() && !keep && node.rank(0) >= 0) rank = node.rank(0) - static_cast<int>(known->size());
       axes = node.integers(1);
     } else {

@@ -167,14 +167,11 @@ void emit_pad(Node& node) {
 }
 
 void emit_tile(Node& node) {
-  if (node.opset() < 6) node.refuse("is not supported in opset {}", node.opset());
-  if (auto repeats = node.known_integers(1)) {
-    check_size(node, *repeats, node.type(0));
-    if (node.value(0).known) {
-      std::vector<std::int64_t> total = *repeats;
-      total.push_back(std::max<std::int64_t>(node.value(0).known->numel(), 1));
-      check_size(node, total, node.type(0));
-    }
+  auto repeats = node.known_integers(1);
+  if (repeats && node.value(0).known) {
+    std::vector<std::int64_t> total = *repeats;
+    total.push_back(std::max<std::int64_t>(node.value(0).known->numel(), 1));
+    check_size(node, total, node.type(0));
   }
   node.out(fmt::format("torch.tile({}, {})", node.in(0), node.integers(1)), node.rank(0));
 }
@@ -182,10 +179,11 @@ void emit_tile(Node& node) {
 void emit_expand(Node& node) {
   int rank = -1;
   if (auto shape = node.known_integers(1)) {
-    check_size(node, *shape, node.type(0));
     if (node.value(0).known) {
-      std::vector<std::int64_t> total = *shape;
-      total.push_back(std::max<std::int64_t>(node.value(0).known->numel(), 1));
+      std::vector<std::int64_t> total = node.value(0).known->sizes().vec();
+      if (shape->size() > total.size()) total.insert(total.begin(), shape->size() - total.size(), 1);
+      std::size_t offset = total.size() - shape->size();
+      for (std::size_t i = 0; i < shape->size(); ++i) total[offset + i] = std::max(total[offset + i], (*shape)[i]);
       check_size(node, total, node.type(0));
     }
     if (node.rank(0) >= 0) rank = std::max(node.rank(0), static_cast<int>(shape->size()));
@@ -264,15 +262,10 @@ Emit depth(const char* function) {
   };
 }
 
-void emit_identity(Node& node) {
-  node.same_as(0);
-}
-
 }  // namespace
 
 std::vector<Operator> tensor_operators() {
   return {
-      {"Identity", 1, kNewestOpset, emit_identity, true, true},
       {"Reshape", 1, kNewestOpset, emit_reshape, true, true},
       {"Flatten", 1, kNewestOpset, emit_flatten, true, true},
       {"Transpose", 1, kNewestOpset, emit_transpose, true, true},

@@ -10,6 +10,11 @@ void register_operators() {
     define_basic(made);
     define_nn(made);
     define_index(made);
+    define_quant(made);
+    define_image(made);
+    define_recurrent(made);
+    define_signal(made);
+    define_loss(made);
     return made;
   }();
   (void)library;

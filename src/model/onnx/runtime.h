@@ -16,5 +16,10 @@ void register_operators();
 void define_basic(torch::Library& library);
 void define_nn(torch::Library& library);
 void define_index(torch::Library& library);
+void define_quant(torch::Library& library);
+void define_image(torch::Library& library);
+void define_recurrent(torch::Library& library);
+void define_signal(torch::Library& library);
+void define_loss(torch::Library& library);
 
 }  // namespace galvani::onnx

@@ -77,10 +77,11 @@ class Training {
  private:
   std::string settings() const {
     return fmt::format(
-        "model = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = {}\naugment = {}\n"
+        "model = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = {}\naugment "
+        "= {}\n"
         "label smoothing = {}\nearly stop = {}\nstop at = {}\nseed = {}\nvalidation = {} ({})\n",
-        sha256(impl_.executor->structure()).substr(0, 16), data_.name, hash_of(data_), options_.batch, options_.micro_batch,
-        options_.epochs, optimizers().options(Spec::parse(options_.optimizer)).str(),
+        sha256(impl_.executor->structure()).substr(0, 16), data_.name, hash_of(data_), options_.batch,
+        options_.micro_batch, options_.epochs, optimizers().options(Spec::parse(options_.optimizer)).str(),
         schedules().options(Spec::parse(options_.schedule)).str(), options_.augment, options_.label_smoothing,
         options_.early_stop, options_.stop_at, options_.seed, validation_.name, hash_of(validation_));
   }
@@ -96,7 +97,8 @@ class Training {
     if (options_.checkpoint.empty() || !std::filesystem::exists(options_.checkpoint)) return false;
     Checkpoint found = load_checkpoint(options_.checkpoint);
     if (std::string change = difference(found.settings, state_.settings); !change.empty())
-      bad_usage("{}: is of a training with other settings ({}); delete it to start anew", options_.checkpoint.string(), change);
+      bad_usage("{}: is of a training with other settings ({}); delete it to start anew", options_.checkpoint.string(),
+                change);
     std::vector<at::Tensor> live = live_tensors();
     std::size_t weights = graph_.parameters().size() + graph_.statistics().size();
     bool fits = found.tensors.size() == live.size() || found.tensors.size() == live.size() + weights;
@@ -158,7 +160,8 @@ class Training {
       if (count > 1 || data_.size() == 1) step(order.data() + first, count, rate);
       state_.step += 1;
       progress.advance(count);
-      progress.note(fmt::format("loss {:.3f}", state_.loss_sum / static_cast<double>(std::max<std::int64_t>(1, state_.seen))));
+      progress.note(
+          fmt::format("loss {:.3f}", state_.loss_sum / static_cast<double>(std::max<std::int64_t>(1, state_.seen))));
       if (options_.stop_at > 0 && (state_.step % std::max<std::int64_t>(1, steps / 10) == 0 || state_.step == steps)) {
         accuracy = evaluate(network_, validation_).accuracy;
         if (accuracy >= options_.stop_at) stopped = fmt::format("the accuracy reached {:.2f}%", accuracy * 100);
@@ -175,7 +178,11 @@ class Training {
     progress.finish();
     if (accuracy < 0) accuracy = evaluate(network_, validation_).accuracy;
     double seen = static_cast<double>(std::max<std::int64_t>(1, state_.seen));
-    return {state_.epoch + 1, rate, state_.loss_sum / seen, static_cast<double>(state_.correct) / seen, accuracy,
+    return {state_.epoch + 1,
+            rate,
+            state_.loss_sum / seen,
+            static_cast<double>(state_.correct) / seen,
+            accuracy,
             std::chrono::duration<double>(Clock::now() - start).count()};
   }
 

@@ -1,0 +1,89 @@
+#include <torch/library.h>
+#include <torch/script.h>
+
+#include "model/onnx/runtime.h"
+
+namespace galvani::onnx {
+
+namespace {
+
+using at::Tensor;
+using OptionalTensor = c10::optional<Tensor>;
+
+// A parameter per element of one axis, shaped to multiply x; a scalar stays one.
+Tensor along(const Tensor& parameter, const Tensor& x, std::int64_t axis) {
+  if (parameter.numel() == 1) return parameter.reshape({});
+  if (axis < 0) axis += x.dim();
+  TORCH_CHECK(axis >= 0 && axis < x.dim(), "axis ", axis, " of a tensor with ", x.dim(), " axes");
+  std::vector<std::int64_t> shape(x.dim(), 1);
+  shape[axis] = -1;
+  return parameter.reshape(shape);
+}
+
+Tensor saturate(const Tensor& x, std::int64_t type) {
+  bool is_signed = static_cast<at::ScalarType>(type) == at::kChar;
+  return x.clamp(is_signed ? -128 : 0, is_signed ? 127 : 255).to(static_cast<at::ScalarType>(type));
+}
+
+Tensor quantize(const Tensor& x, const Tensor& scale, const OptionalTensor& zero, std::int64_t axis, std::int64_t type) {
+  Tensor steps = at::round(x / along(scale, x, axis));
+  if (zero) steps = steps + along(*zero, x, axis).to(steps.scalar_type());
+  return saturate(steps, type);
+}
+
+Tensor dequantize(const Tensor& x, const Tensor& scale, const OptionalTensor& zero, std::int64_t axis) {
+  Tensor steps = x.to(scale.scalar_type());
+  if (zero) steps = steps - along(*zero, x, axis).to(scale.scalar_type());
+  return steps * along(scale, x, axis);
+}
+
+std::tuple<Tensor, Tensor, Tensor> dynamic_quantize(const Tensor& x) {
+  // The range always holds 0.
+  Tensor high = x.max().clamp_min(0);
+  Tensor low = x.min().clamp_max(0);
+  Tensor scale = (high - low) / 255;
+  Tensor zero = at::round((-low / scale).clamp(0, 255)).to(at::kByte);
+  return {quantize(x, scale, zero, 0, static_cast<std::int64_t>(at::kByte)), scale, zero};
+}
+
+Tensor matmul_integer(const Tensor& a, const Tensor& b, const OptionalTensor& a_zero, const OptionalTensor& b_zero) {
+  Tensor left = a.to(at::kInt);
+  Tensor right = b.to(at::kInt);
+  // Zero points are per row of the left matrix and per column of the right one.
+  if (a_zero) left = left - (a_zero->dim() == 1 && a_zero->numel() > 1 ? a_zero->unsqueeze(-1) : *a_zero).to(at::kInt);
+  if (b_zero) right = right - b_zero->to(at::kInt);
+  return at::matmul(left, right);
+}
+
+Tensor requantize(const Tensor& sums, const Tensor& a_scale, const Tensor& b_scale, const Tensor& y_scale,
+                  const Tensor& zero, std::int64_t type, std::int64_t axis) {
+  Tensor factor = (a_scale * b_scale / y_scale).to(at::kDouble);
+  Tensor steps = at::round(sums.to(at::kDouble) * along(factor, sums, axis));
+  return saturate(steps + zero.to(at::kDouble), type);
+}
+
+Tensor centre(const Tensor& x, const OptionalTensor& zero) {
+  Tensor wide = x.to(at::kDouble);
+  return zero ? wide - zero->to(at::kDouble) : wide;
+}
+
+Tensor centre_rows(const Tensor& weight, const OptionalTensor& zero) {
+  Tensor wide = weight.to(at::kDouble);
+  return zero ? wide - along(zero->to(at::kDouble), weight, 0) : wide;
+}
+
+}  // namespace
+
+void define_quant(torch::Library& library) {
+  library.def("quantize(Tensor x, Tensor scale, Tensor? zero, int axis, int type) -> Tensor", quantize);
+  library.def("dequantize(Tensor x, Tensor scale, Tensor? zero, int axis) -> Tensor", dequantize);
+  library.def("dynamic_quantize(Tensor x) -> (Tensor, Tensor, Tensor)", dynamic_quantize);
+  library.def("matmul_integer(Tensor a, Tensor b, Tensor? a_zero, Tensor? b_zero) -> Tensor", matmul_integer);
+  library.def(
+      "requantize(Tensor sums, Tensor a_scale, Tensor b_scale, Tensor y_scale, Tensor zero, int type, int axis) -> Tensor",
+      requantize);
+  library.def("centre(Tensor x, Tensor? zero) -> Tensor", centre);
+  library.def("centre_rows(Tensor weight, Tensor? zero) -> Tensor", centre_rows);
+}
+
+}  // namespace galvani::onnx

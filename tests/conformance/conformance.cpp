@@ -1,0 +1,231 @@
+// Runs the ONNX backend test suites against the importer: every case passes, or is refused naming its operator.
+#include <onnx/onnx_pb.h>
+#include <torch/script.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/runtime.h"
+#include "model/onnx/program.h"
+#include "model/onnx/tensors.h"
+
+namespace fs = std::filesystem;
+using namespace galvani;
+namespace importer = galvani::onnx;
+
+namespace {
+
+enum class Verdict { passed, refused, failed };
+
+struct Case {
+  std::string suite;
+  std::string name;
+  std::string op;  // the operator the case is about: the first node's
+  std::int64_t opset = 0;
+  Verdict verdict = Verdict::failed;
+  std::string reason;
+};
+
+struct Mismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+at::Tensor read_tensor(const fs::path& path, at::ScalarType type) {
+  ::onnx::TensorProto proto;
+  if (!proto.ParseFromString(read_file(path))) bad_input("{}: is no tensor", path.string());
+  // The suite's writer had no bfloat16 and stored its bits as uint16.
+  if (type == at::kBFloat16 && proto.data_type() == ::onnx::TensorProto::UINT16)
+    proto.set_data_type(::onnx::TensorProto::BFLOAT16);
+  return importer::TensorReader(path.parent_path(), path.filename().string()).read(proto);
+}
+
+// The tolerance of the ONNX backend test runner: |a - b| <= atol + rtol |b|, NaN equals NaN.
+void compare(const at::Tensor& actual, const at::Tensor& expected, const std::string& where) {
+  if (actual.scalar_type() != expected.scalar_type())
+    throw Mismatch(fmt::format("{} has type {} instead of {}", where, c10::toString(actual.scalar_type()),
+                               c10::toString(expected.scalar_type())));
+  if (actual.sizes() != expected.sizes())
+    throw Mismatch(fmt::format("{} has another shape than expected", where));
+  if (actual.numel() == 0) return;
+  at::Tensor a = actual.to(at::kDouble);
+  at::Tensor b = expected.to(at::kDouble);
+  // The suite cuts bits off where the standard (and torch) round to bfloat16: a last place of 2^-7 may differ.
+  double relative = expected.scalar_type() == at::kBFloat16 ? 1.0 / 128 : 1e-3;
+  if (!at::isclose(a, b, relative, 1e-7, /*equal_nan=*/true).all().item<bool>())
+    throw Mismatch(fmt::format("{} differs by up to {}", where, (a - b).abs().max().item<double>()));
+}
+
+void run_data_set(torch::jit::Module& module, const importer::Program& program, const fs::path& folder) {
+  std::vector<c10::IValue> inputs;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    inputs.emplace_back(read_tensor(folder / fmt::format("input_{}.pb", i), program.inputs[i].type));
+  }
+  c10::IValue result = module.forward(inputs);
+  std::vector<at::Tensor> outputs;
+  if (result.isTensor()) {
+    outputs.push_back(result.toTensor());
+  } else {
+    for (const c10::IValue& element : result.toTupleRef().elements()) outputs.push_back(element.toTensor());
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    at::Tensor expected = read_tensor(folder / fmt::format("output_{}.pb", i), program.outputs[i].type);
+    compare(outputs[i], expected, fmt::format("output {}", i));
+    if (outputs[i].scalar_type() != program.outputs[i].type)
+      throw Mismatch(fmt::format("output {} was announced as {}", i, c10::toString(program.outputs[i].type)));
+  }
+}
+
+void run_case(Case& test, const fs::path& folder) {
+  try {
+    std::string bytes = read_file(folder / "model.onnx");
+    ::onnx::ModelProto model;
+    if (model.ParseFromString(bytes) && model.graph().node_size() > 0) {
+      test.op = model.graph().node(0).op_type();
+      for (const auto& import : model.opset_import()) test.opset = std::max<std::int64_t>(test.opset, import.version());
+    }
+    importer::Program program = importer::import_onnx(bytes, folder, "model.onnx");
+    torch::jit::Module module("model");
+    importer::build_module(program, "model.onnx", module);
+    module.eval();
+    torch::NoGradGuard no_grad;
+    int sets = 0;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (!entry.is_directory()) continue;
+      run_data_set(module, program, entry.path());
+      ++sets;
+    }
+    test.verdict = sets > 0 ? Verdict::passed : Verdict::failed;
+    if (sets == 0) test.reason = "has no data";
+  } catch (const Error& error) {
+    test.reason = error.what();
+    // A refusal is only as good as its message: it must name the operator.
+    test.verdict = test.reason.find("operator '") != std::string::npos ? Verdict::refused : Verdict::failed;
+  } catch (const std::exception& error) {
+    test.reason = error.what();
+    test.verdict = Verdict::failed;
+  }
+}
+
+std::string refused_operator(const std::string& reason) {
+  std::size_t start = reason.find("operator '");
+  if (start == std::string::npos) return "";
+  start += 10;
+  return reason.substr(start, reason.find('\'', start) - start);
+}
+
+// What follows "node 'name' ", without the file's label and the node's name.
+std::string short_reason(const std::string& reason) {
+  std::size_t start = reason.find("' of node '");
+  if (start == std::string::npos) return reason;
+  start = reason.find("' ", start + 11);
+  return start == std::string::npos ? reason : reason.substr(start + 2);
+}
+
+std::string markdown(const std::vector<Case>& cases) {
+  struct Row {
+    std::set<std::int64_t> opsets;
+    int passed = 0;
+    int total = 0;
+    std::set<std::string> reasons;
+  };
+  std::map<std::string, Row> rows;
+  for (const Case& test : cases) {
+    std::string op = test.verdict == Verdict::refused ? refused_operator(test.reason) : test.op;
+    Row& row = rows[op];
+    row.opsets.insert(test.opset);
+    ++row.total;
+    if (test.verdict == Verdict::passed) ++row.passed;
+    if (test.verdict == Verdict::refused) row.reasons.insert(short_reason(test.reason));
+  }
+  std::string text = "| operator | opsets | passed | refused | cases | refused because it |\n|---|---|---|---|---|---|\n";
+  for (const auto& [op, row] : rows) {
+    std::string opsets, reasons;
+    for (std::int64_t opset : row.opsets) opsets += (opsets.empty() ? "" : ", ") + std::to_string(opset);
+    for (const std::string& reason : row.reasons) reasons += (reasons.empty() ? "" : "; ") + reason;
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", op, opsets, row.passed, row.total - row.passed, row.total, reasons);
+  }
+  return text;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fs::path root = "/usr/share/libonnx-testdata/data";
+  std::string markdown_file, only;
+  bool verbose = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    bool more = i + 1 < argc;
+    if (word == "--root" && more) {
+      root = argv[++i];
+    } else if (word == "--markdown" && more) {
+      markdown_file = argv[++i];
+    } else if (word == "--only" && more) {
+      only = argv[++i];
+    } else if (word == "-v") {
+      verbose = true;
+    } else {
+      std::cerr << "usage: conformance [--root DIR] [--markdown FILE] [--only SUBSTRING] [-v]\n";
+      return 2;
+    }
+  }
+  init_runtime();
+  std::vector<Case> cases;
+  std::vector<std::string> suites = {"node", "pytorch-converted", "pytorch-operator", "simple", "real"};
+  for (const std::string& suite : suites) {
+    if (!fs::is_directory(root / suite)) continue;
+    std::vector<fs::path> folders;
+    for (const auto& entry : fs::directory_iterator(root / suite)) {
+      // The real suite of some packages only says where its models can be downloaded.
+      if (fs::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
+    }
+    std::sort(folders.begin(), folders.end());
+    for (const fs::path& folder : folders) {
+      std::string name = folder.filename().string();
+      if (name.find(only) == std::string::npos) continue;
+      Case test;
+      test.suite = suite;
+      test.name = name;
+      run_case(test, folder);
+      if (verbose) std::cout << name << ": " << static_cast<int>(test.verdict) << " " << test.reason << std::endl;
+      cases.push_back(test);
+    }
+  }
+
+  std::map<std::string, std::vector<const Case*>> refused;
+  int failures = 0;
+  for (const Case& test : cases) {
+    if (test.verdict == Verdict::failed) {
+      std::cout << "FAILED " << test.suite << "/" << test.name << ": " << test.reason.substr(0, 600) << "\n";
+      ++failures;
+    }
+    if (test.verdict == Verdict::refused) refused[refused_operator(test.reason)].push_back(&test);
+  }
+  for (const auto& [op, tests] : refused) {
+    std::set<std::string> reasons;
+    for (const Case* test : tests) reasons.insert(short_reason(test->reason));
+    std::cout << fmt::format("refused {} ({}):", op, tests.size());
+    for (const std::string& reason : reasons) std::cout << " " << reason << ";";
+    std::cout << "\n";
+  }
+  for (const std::string& suite : suites) {
+    int passed = 0, turned_down = 0, failed = 0;
+    for (const Case& test : cases) {
+      if (test.suite != suite) continue;
+      passed += test.verdict == Verdict::passed;
+      turned_down += test.verdict == Verdict::refused;
+      failed += test.verdict == Verdict::failed;
+    }
+    std::cout << fmt::format("{}: {} passed, {} refused, {} failed of {}\n", suite, passed, turned_down, failed,
+                             passed + turned_down + failed);
+  }
+  if (!markdown_file.empty()) write_file(markdown_file, markdown(cases));
+  return failures > 0 ? 1 : 0;
+}

@@ -1,5 +1,8 @@
+#include <ATen/ATen.h>
 #include <fmt/core.h>
 
+#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 

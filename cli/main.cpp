@@ -44,11 +44,16 @@ namespace {
 
 int exit_code_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::usage: return 2;
-    case ErrorCode::bad_input: return 3;
-    case ErrorCode::environment: return 4;
-    case ErrorCode::interrupted: return 130;
-    case ErrorCode::internal: return 70;
+    case ErrorCode::usage:
+      return 2;
+    case ErrorCode::bad_input:
+      return 3;
+    case ErrorCode::environment:
+      return 4;
+    case ErrorCode::interrupted:
+      return 130;
+    case ErrorCode::internal:
+      return 70;
   }
   return 70;
 }
@@ -67,8 +72,9 @@ void check_verb(const CLI::App& app, int argc, char** argv) {
     }
     if (next == nullptr) {
       std::string near = nearest_word(argv[i], names);
-      bad_usage("there is no verb '{}'{}", printable(argv[i]),
-                near.empty() ? fmt::format("; known are {}", fmt::join(names, ", ")) : "; did you mean '" + near + "'?");
+      bad_usage(
+          "there is no verb '{}'{}", printable(argv[i]),
+          near.empty() ? fmt::format("; known are {}", fmt::join(names, ", ")) : "; did you mean '" + near + "'?");
     }
     at = next;
   }

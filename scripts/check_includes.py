@@ -42,8 +42,11 @@ LONG_FILES = {}
 
 HEAVY_HEADERS = {"torch/torch.h", "torch/script.h", "torch/extension.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)")
 LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 PUBLIC = "galvani"
+# Besides the C++ sources.
+TEXTS = ["dev", "CMakeLists.txt", "*/CMakeLists.txt", "scripts/*.py", "tests/**/*.py", "*.md", "docs/**/*.md"]
 
 
 class Checker:
@@ -99,6 +102,14 @@ class Checker:
             return
         self.report(path, line, f'{room} must not include "{target}", a private header of {owner}')
 
+    def check_text(self, path):
+        """What holds for every text, whatever its language."""
+        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if LEFTOVER.search(text):
+                self.report(path, number, "unfinished work is noted here: finish it or write an issue")
+            if CONFLICT.match(text):
+                self.report(path, number, "a merge conflict is not resolved")
+
     def check_file(self, path):
         room = self.room_of(path)
         if room is None:
@@ -114,9 +125,8 @@ class Checker:
         name = str(path.relative_to(self.root))
         if len(lines) > MOST_LINES and name not in LONG_FILES:
             self.report(path, len(lines), f"{len(lines)} lines, more than {MOST_LINES}: split it, or list it with a reason")
+        self.check_text(path)
         for number, text in enumerate(lines, 1):
-            if LEFTOVER.search(text):
-                self.report(path, number, "unfinished work is noted here: finish it or write an issue")
             match = INCLUDE.match(text)
             if not match:
                 continue
@@ -134,6 +144,8 @@ class Checker:
         for name in LONG_FILES:
             if not (self.root / name).is_file():
                 self.findings.append(f"scripts/check_includes.py: LONG_FILES lists {name}, which does not exist")
+        for path in sorted(p for pattern in TEXTS for p in self.root.glob(pattern)):
+            self.check_text(path)
         for folder in ["include", "src"] + TOP_FOLDERS:
             for path in sorted((self.root / folder).rglob("*")):
                 if path.suffix in (".h", ".cpp"):

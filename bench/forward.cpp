@@ -40,7 +40,8 @@ void plain_forward(Network::Impl& impl, const at::Tensor& input) {
 void forward_plan(benchmark::State& state, const char* name, bool taps) {
   Network& network = zoo_network(name);
   Network::Impl& impl = network.impl();
-  auto plan = impl.executor->plan(taps ? network.select_taps("default") : std::vector<int>(), {}, false);
+  auto plan =
+      impl.executor->plan(taps ? network.select_taps("default") : std::vector<int>(), {}, Executor::Form::whole_final);
   at::Tensor input = impl.prepare(random_images(network, kBatch), {});
   compare(
       state, kBatch,
@@ -80,7 +81,7 @@ BENCHMARK_CAPTURE(network_run, resnet20_traces, "resnet20", true)->UseManualTime
 void workers_against_threads(benchmark::State& state, const char* name) {
   Network& network = zoo_network(name);
   Network::Impl& impl = network.impl();
-  auto plan = impl.executor->plan({}, {}, false);
+  auto plan = impl.executor->plan({}, {}, Executor::Form::whole_final);
   at::Tensor input = impl.prepare(random_images(network, kBatch), {});
   constexpr std::int64_t kBatches = 8;
   set_workers(2);

@@ -22,6 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// Names and paths need not be UTF-8; JSON must be.
+void print_json(const json& value) {
+  fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace));
+}
+
 std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return fmt::format("{}x{}x{}", channels, height, width);
 }
@@ -48,7 +53,7 @@ void list_data(const Common& common) {
                        {"folder", folder ? json(folder->string()) : json()}});
   }
   if (common.json) {
-    fmt::print("{}\n", entries.dump(2));
+    print_json(entries);
     return;
   }
   fmt::print("{}", table.str());
@@ -86,7 +91,7 @@ void get_all(const GetRequest& request, const Common& common) {
     result.push_back({{"name", entry->name}, {"folder", place}});
     if (!common.json) fmt::print("{} {}\n", entry->name, remark);
   }
-  if (common.json) fmt::print("{}\n", result.dump(2));
+  if (common.json) print_json(result);
 }
 
 void add_get(CLI::App& data, Common& common) {
@@ -198,7 +203,7 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
                  {"unlabelled", statistics.unlabelled},
                  {"classes", classes},
                  {"sheet", sheet}};
-  fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+  print_json(result);
 }
 
 void add_info(CLI::App& data, Common& common) {
@@ -230,7 +235,7 @@ void export_data(const ExportRequest& request, const Common& common) {
     write_idx(data, request.output, train ? "train" : "t10k");
   }
   if (common.json) {
-    fmt::print("{}\n", json{{"name", data.name}, {"images", data.size()}, {"output", request.output}}.dump(2));
+    print_json({{"name", data.name}, {"images", data.size()}, {"output", request.output}});
   } else {
     fmt::print("{} images of {} are now in {}\n", format_count(data.size()), data.name, request.output);
   }

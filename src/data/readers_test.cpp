@@ -211,6 +211,17 @@ TEST(Formats, BadIdx) {
   expect_load_error(folder / "images-idx3", "2 images, but");
   write_file(folder / "broken-idx3.gz", "\x1f\x8b\x08 not really gzip at all");
   expect_load_error(folder / "broken-idx3.gz", "cannot be unpacked");
+  write_file(folder / "good-idx3", header + "12345678");
+  std::string zipped = read_file(gzip(folder / "good-idx3"));
+  EXPECT_EQ(load_data(folder / "good-idx3.gz").size(), 2);
+  for (std::size_t i = zipped.size() - 8; i < zipped.size(); ++i) {
+    std::string damaged = zipped;
+    damaged[i] ^= 1;
+    write_file(folder / "good-idx3.gz", damaged);
+    expect_load_error(folder / "good-idx3.gz", "cannot be unpacked");
+    write_file(folder / "good-idx3.gz", zipped.substr(0, i));
+    expect_load_error(folder / "good-idx3.gz", "cannot be unpacked");
+  }
 }
 
 TEST(Formats, BadNumpy) {

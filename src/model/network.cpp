@@ -130,6 +130,14 @@ std::int64_t Tap::units() const {
   return product;
 }
 
+std::vector<std::int64_t> Tap::other_axes() const {
+  std::vector<std::int64_t> axes;
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(shape.size()); ++d) {
+    if (d != axis) axes.push_back(d + 1);
+  }
+  return axes;
+}
+
 Network::Network(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Network::~Network() = default;
 

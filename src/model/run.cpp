@@ -36,12 +36,9 @@ at::Tensor spread_over(const at::Tensor& factor, const Tap& tap) {
   return factor.reshape(shape);
 }
 
-// [B, ...shape] → [B, neurons], the mean over every axis that is not the neurons'.
+// What a plan of the form `means` does inside the graph, for values that an objective needed whole.
 at::Tensor neuron_means(const at::Tensor& value, const Tap& tap) {
-  std::vector<std::int64_t> axes;
-  for (std::int64_t d = 0; d < static_cast<std::int64_t>(tap.shape.size()); ++d) {
-    if (d != tap.axis) axes.push_back(d + 1);
-  }
+  std::vector<std::int64_t> axes = tap.other_axes();
   return axes.empty() ? value : value.mean(axes);
 }
 
@@ -68,7 +65,10 @@ class Run {
     check_masks(request.masks, impl.taps, n_);
     std::vector<int> masked;
     for (const Mask& mask : request.masks) masked.push_back(mask.tap);
-    plan_ = impl.executor->plan(request.taps, masked, static_cast<bool>(request.objective));
+    Executor::Form form_of_taps = request.objective                  ? Executor::Form::whole
+                                  : request.form == TapForm::neurons ? Executor::Form::means
+                                                                     : Executor::Form::whole_final;
+    plan_ = impl.executor->plan(request.taps, masked, form_of_taps);
     outputs_.logits = at::empty({n_, impl.info.classes});
     for (int tap : request.taps) {
       const Tap& t = impl.taps.at(static_cast<std::size_t>(tap));
@@ -128,8 +128,8 @@ class Run {
     put(outputs_.logits, as_logits(values[0]), first, count);
     for (std::size_t i = 0; i < request_.taps.size(); ++i) {
       const Tap& tap = impl_.taps[static_cast<std::size_t>(request_.taps[i])];
-      put(outputs_.taps[i], request_.form == TapForm::full ? values[i + 1] : neuron_means(values[i + 1], tap), first,
-          count);
+      bool reduce = request_.objective && request_.form == TapForm::neurons;
+      put(outputs_.taps[i], reduce ? neuron_means(values[i + 1], tap) : values[i + 1], first, count);
     }
   }
 
@@ -218,7 +218,7 @@ at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& for
 void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::vector<int> every;
   for (std::size_t i = 0; i < executor->taps().size(); ++i) every.push_back(static_cast<int>(i));
-  std::shared_ptr<const Plan> plan = executor->plan(every, {}, true);
+  std::shared_ptr<const Plan> plan = executor->plan(every, {}, Executor::Form::whole);
   std::vector<std::vector<std::int64_t>> candidates = candidate_inputs(*this, data_shape);
   std::string first_error;
   std::vector<at::Tensor> values;
@@ -293,7 +293,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     taps.push_back(std::move(tap));
     observable.push_back(i);
   }
-  executor->keep_taps(observable);
+  executor->keep_taps(observable, taps);
 }
 
 Outputs Network::run(const at::Tensor& images, const Request& request) {

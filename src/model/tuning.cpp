@@ -68,7 +68,7 @@ double measure(const Network::Impl& impl, const Plan& plan, const Execution& for
 }
 
 Execution measure_best(const Network::Impl& impl) {
-  std::shared_ptr<const Plan> plan = impl.executor->plan({}, {}, false);
+  std::shared_ptr<const Plan> plan = impl.executor->plan({}, {}, Executor::Form::whole_final);
   bool planar = !impl.card.preprocess.channels_last;
   Execution best{kSmallest, false};
   double best_time = 1e30;

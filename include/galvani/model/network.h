@@ -27,7 +27,8 @@ struct Tap {
   std::vector<std::int64_t> shape;  // of one input's value, such as [C, H, W]
   std::int64_t axis;                // of `shape`: where the neurons lie
   std::int64_t neurons() const { return shape[static_cast<std::size_t>(axis)]; }
-  std::int64_t units() const;  // scalars in all
+  std::int64_t units() const;                    // scalars in all
+  std::vector<std::int64_t> other_axes() const;  // of [B, ...shape], all but the batch and the neurons
 };
 
 struct NetworkInfo {
@@ -70,7 +71,7 @@ struct Pass {
   std::int64_t first;            // index of row 0 in the request
   std::int64_t count;            // rows before the padding
 };
-// A scalar for every row: [B].
+// A scalar for every row: [B]. Called from several threads at once, with gradients recorded.
 using Objective = std::function<at::Tensor(const Pass&)>;
 
 // Multiplies a tap's value, neuron by neuron, before the rest of the network sees it.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -46,7 +47,9 @@ class Training {
         optimizer_(optimizers().create(Spec::parse(options.optimizer))),
         schedule_(schedules().create(Spec::parse(options.schedule))),
         rng_(Rng(options.seed).derive("train")) {
-    for (const Spec& spec : Spec::parse_list(options.augment)) augment_.push_back(augmentations().create(spec));
+    for (const Spec& spec : Spec::parse_list(options.augment)) {
+      if (spec.name != "none") augment_.push_back(augmentations().create(spec));
+    }
     optimizer_->prepare(graph_.parameters());
     state_.settings = settings();
   }
@@ -231,12 +234,15 @@ class Training {
     Rng stream = rng_.derive({static_cast<std::uint64_t>(state_.epoch), static_cast<std::uint64_t>(state_.step)});
     at::Tensor images = at::empty({count, impl_.info.input[0], impl_.info.input[1], impl_.info.input[2]}, at::kByte);
     at::Tensor labels = at::empty({count}, at::kLong);
+    std::int64_t bytes = images[0].numel();
     for (std::int64_t k = 0; k < count; ++k) {
+      std::memcpy(images.data_ptr<std::uint8_t>() + k * bytes,
+                  data_.images.data_ptr<std::uint8_t>() + indices[k] * bytes, static_cast<std::size_t>(bytes));
+      labels.data_ptr<std::int64_t>()[k] = data_.labels.data_ptr<std::int64_t>()[indices[k]];
+      if (augment_.empty()) continue;
       at::Tensor image = images[k];
-      image.copy_(data_.images[indices[k]]);
       Rng rng = stream.derive("augment").derive(static_cast<std::uint64_t>(indices[k]));
       for (const Augmentation& change : augment_) change(image, rng);
-      labels[k] = data_.labels[indices[k]];
     }
     at::AutoGradMode enable(true);
     Rng dropout = stream.derive("dropout").derive(static_cast<std::uint64_t>(slot));
@@ -275,6 +281,8 @@ TrainResult train(Network& network, const Dataset& data, const Dataset& validati
   for (const Dataset* part : {&data, &validation}) {
     check_fits(network, part->images, part->name);
     if (part->size() == 0) bad_input("{}: has no images", part->name);
+    if (!part->images.is_contiguous() || !part->labels.is_contiguous())
+      fail(ErrorCode::internal, "{}: images and labels must be contiguous", part->name);
     if (!part->labelled()) bad_input("{}: has images without a label, so it cannot be trained on", part->name);
     if (part->labels.max().item<std::int64_t>() >= network.info().classes)
       bad_input("{}: has labels beyond the {} classes of {}", part->name, network.info().classes, network.info().path);

@@ -14,6 +14,7 @@ using at::IntArrayRef;
 using at::Tensor;
 
 constexpr std::int64_t kLongestAxis = 1 << 20;
+constexpr std::int64_t kMostElements = 1 << 30;
 
 enum Coordinates {
   kHalfPixel,
@@ -154,6 +155,8 @@ Tensor resize(const Tensor& x, const std::vector<double>& scales, IntArrayRef si
       TORCH_CHECK(axis.to >= 0 && axis.to <= kLongestAxis, "a size of ", axis.to);
       axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);
     }
+    TORCH_CHECK(result.numel() / axis.from <= kMostElements / std::max<std::int64_t>(axis.to, 1),
+                "a resized tensor of more than ", kMostElements, " elements");
     if (crop) {
       axis.start = region[i];
       axis.end = region[n + i];

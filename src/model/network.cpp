@@ -42,7 +42,8 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   GraphNames names;
   for (const auto& parameter : program.parameters) {
     names.parameter[parameter.attribute] = parameter.initializer;
-    impl->initializer_of[parameter.attribute] = parameter.initializer;
+    // Constants that the importer computed have no place in the file.
+    if (!parameter.initializer.empty()) impl->initializer_of[parameter.attribute] = parameter.initializer;
     if (parameter.trainable) {
       impl->trainable.push_back(parameter.attribute);
       impl->info.parameters += parameter.value.numel();

@@ -302,7 +302,13 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   if (!pixels) bad_usage("images must be bytes or floats");
   check_fits(*this, images, "the request");
   Execution form = request.alone ? Execution{std::max<std::int64_t>(1, impl.info.fixed_batch), false} : execution();
-  return Run(impl, images, request, form).finish();
+  try {
+    return Run(impl, images, request, form).finish();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    bad_input("{}: fails while running: {}", impl.info.path, first_line(e.what()));
+  }
 }
 
 const Execution& Network::execution() {

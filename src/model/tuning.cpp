@@ -69,15 +69,23 @@ double measure(const Network::Impl& impl, const Plan& plan, const Execution& for
 
 Execution measure_best(const Network::Impl& impl) {
   std::shared_ptr<const Plan> plan = impl.executor->plan({}, {}, Executor::Form::whole_final);
-  bool planar = !impl.card.preprocess.channels_last;
+  bool try_channels_last = !impl.card.preprocess.channels_last;  // then the model's own input is already last
   Execution best{kSmallest, false};
   double best_time = 1e30;
   for (std::int64_t size = kSmallest; size <= kLargest; size *= 2) {
     double time = 1e30;
     for (bool channels_last : {false, true}) {
-      if (channels_last && !planar) continue;  // the model's own input is already last
+      if (channels_last && !try_channels_last) continue;
       Execution form{size, channels_last};
-      double t = measure(impl, *plan, form);
+      double t = 1e30;
+      try {
+        t = measure(impl, *plan, form);
+      } catch (const std::exception&) {
+        // A view of activations that lie channels-last is refused; such a network runs in planes only.
+        if (!channels_last) throw;
+        try_channels_last = false;
+        continue;
+      }
       time = std::min(time, t);
       log::debug("micro-batch {}{}: {:.1f} images/s", size, channels_last ? " channels last" : "", 1 / t);
       if (t < best_time * kWorthwhile) {

@@ -17,7 +17,7 @@ namespace galvani::onnx {
 
 struct Program {
   struct Port {
-    std::string name;                 // as the ONNX graph calls it
+    std::string name;  // as the ONNX graph calls it
     at::ScalarType type;
     bool shaped = false;              // the file states a shape
     std::vector<std::int64_t> shape;  // -1 where the file leaves a dimension open

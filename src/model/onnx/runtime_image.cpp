@@ -13,7 +13,15 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
-enum Coordinates { kHalfPixel, kTorchHalfPixel, kAlignCorners, kAsymmetric, kCropAndResize, kHalfPixelNearest, kHalfPixelSymmetric };
+enum Coordinates {
+  kHalfPixel,
+  kTorchHalfPixel,
+  kAlignCorners,
+  kAsymmetric,
+  kCropAndResize,
+  kHalfPixelNearest,
+  kHalfPixelSymmetric
+};
 enum Rounding { kPreferFloor, kPreferCeil, kFloor, kCeil };
 
 // How one axis is resampled.
@@ -241,7 +249,9 @@ Tensor non_max_suppression(const Tensor& boxes, const Tensor& scores, std::int64
   }
   corners = corners.contiguous();
   auto box = corners.accessor<double, 3>();
-  auto area = [&](std::int64_t n, std::int64_t i) { return (box[n][i][2] - box[n][i][0]) * (box[n][i][3] - box[n][i][1]); };
+  auto area = [&](std::int64_t n, std::int64_t i) {
+    return (box[n][i][2] - box[n][i][0]) * (box[n][i][3] - box[n][i][1]);
+  };
   auto iou = [&](std::int64_t n, std::int64_t i, std::int64_t j) {
     double h = std::min(box[n][i][2], box[n][j][2]) - std::max(box[n][i][0], box[n][j][0]);
     double w = std::min(box[n][i][3], box[n][j][3]) - std::max(box[n][i][1], box[n][j][1]);

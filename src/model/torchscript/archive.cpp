@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/progress.h"
 #include "model/graph_tools.h"
+#include "model/torchscript/pickle_check.h"
 
 namespace galvani::torchscript {
 namespace {
@@ -24,7 +26,7 @@ constexpr std::size_t kMostRecords = 200000;
 
 using Records = std::map<std::string, std::string>;
 
-// LibTorch does not check the zip's checksums, and a damaged pickle can crash it. libarchive does.
+// LibTorch does not check the zip's checksums. libarchive does.
 Records read_records(const std::string& bytes, const std::string& label) {
   std::unique_ptr<archive, decltype(&archive_read_free)> zip(archive_read_new(), archive_read_free);
   archive_read_support_format_zip_seekable(zip.get());
@@ -62,6 +64,8 @@ Records read_records(const std::string& bytes, const std::string& label) {
       bad_input("{}: has the record '{}' twice", label, printable(name));
   }
   if (status != ARCHIVE_EOF) damaged();
+  // Where newer operators are used, the version has another place.
+  if (auto moved = records.find(".data/version"); moved != records.end()) records["version"] = moved->second;
   for (const char* needed : {"data.pkl", "constants.pkl", "version"}) {
     if (records.count(needed) == 0)
       bad_input(
@@ -98,6 +102,27 @@ void refuse_dangerous_code(const Records& records, const std::string& label) {
   }
 }
 
+void check_pickles(const Records& records, const std::string& label) {
+  auto check = [&](const char* archive, PickleRoot root) {
+    auto storage_size = [&](const std::string& key) -> std::optional<std::uint64_t> {
+      auto record = records.find(std::string(archive) + "/" + key);
+      if (record == records.end()) return std::nullopt;
+      return record->second.size();
+    };
+    std::string name = std::string(archive) + ".pkl";
+    check_pickle(records.at(name), root, storage_size, label + ": its record " + name);
+  };
+  check("data", PickleRoot::object);
+  check("constants", PickleRoot::tuple);
+}
+
+// Not, among others, the debug_pkl records: pickles too, which only serve LibTorch's error messages.
+bool is_needed(const std::string& name) {
+  if (name == "data.pkl" || name == "constants.pkl") return true;
+  bool code = name.rfind("code/", 0) == 0 && name.size() > 3 && name.compare(name.size() - 3, 3, ".py") == 0;
+  return code || name.rfind("data/", 0) == 0 || name.rfind("constants/", 0) == 0;
+}
+
 std::uint64_t version_of(const Records& records, const std::string& label) {
   char* end = nullptr;
   const std::string& text = records.at("version");
@@ -115,7 +140,7 @@ std::string repack(const Records& records, const std::string& label) {
   });
   writer.setMinVersion(version_of(records, label));
   for (const auto& [name, content] : records) {
-    if (name != "version" && name != ".data/version") writer.writeRecord(name, content.data(), content.size());
+    if (is_needed(name)) writer.writeRecord(name, content.data(), content.size());
   }
   writer.writeEndOfFile();
   return result;
@@ -153,6 +178,7 @@ bool is_archive(const std::string& bytes) {
 void load_module(const std::string& bytes, const std::string& label, torch::jit::Module& module, std::string& card) {
   Records records = read_records(bytes, label);
   refuse_dangerous_code(records, label);
+  check_pickles(records, label);
   std::istringstream stream(repack(records, label));
   if (auto it = records.find(std::string("extra/") + kCardFile); it != records.end()) card = it->second;
   records.clear();

@@ -1,0 +1,125 @@
+#include "mutate_archive.h"
+
+#include <caffe2/serialize/inline_container.h>
+#include <caffe2/serialize/istream_adapter.h>
+
+#include <cctype>
+#include <sstream>
+#include <vector>
+
+#include "mutate_bytes.h"
+
+namespace galvani {
+namespace {
+
+struct Record {
+  std::string name;
+  std::string content;
+};
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Lines dropped, doubled and exchanged; numbers and names replaced by others of the text.
+std::string mutate_code(const std::string& text, Rng& rng) {
+  std::vector<std::string> words;  // alternately names or numbers, and what stands between them
+  for (char c : text) {
+    bool word = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    bool same = !words.empty() &&
+                word == (std::isalnum(static_cast<unsigned char>(words.back()[0])) != 0 || words.back()[0] == '_');
+    if (same)
+      words.back() += c;
+    else
+      words.emplace_back(1, c);
+  }
+  static const char* const kNumbers[] = {
+      "0", "-1", "1000000000000", "9223372036854775807", "99999999999999999999", "1e400", "65536"};
+  std::uint64_t rounds = 1 + rng.below(3);
+  for (std::uint64_t round = 0; round < rounds && words.size() > 2; ++round) {
+    std::string& word = words[rng.below(words.size())];
+    switch (rng.below(4)) {
+      case 0:
+        word = words[rng.below(words.size())];
+        break;
+      case 1:
+        word.clear();
+        break;
+      case 2:
+        word += word;
+        break;
+      default:
+        if (std::isdigit(static_cast<unsigned char>(word[0])) != 0)
+          word = kNumbers[rng.below(std::size(kNumbers))];
+        else
+          std::swap(word, words[rng.below(words.size())]);
+    }
+    if (word.empty()) word = " ";
+  }
+  std::string result;
+  for (const std::string& word : words) result += word;
+  return result;
+}
+
+// Opcodes put where others were: the stack and the memo no longer hold what the rest expects.
+std::string mutate_pickle(const std::string& bytes, Rng& rng) {
+  if (rng.chance(0.4) || bytes.empty()) return mutate(bytes, rng);
+  static const std::string kOpcodes = "\x80(.}]\x81)tb(KMJGX\x8aqrhjsuaeNQRc\x88\x89\x85\x86\x87lI1020";
+  std::string result = bytes;
+  std::uint64_t rounds = 1 + rng.below(4);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    std::size_t at = rng.below(result.size());
+    char opcode = kOpcodes[rng.below(kOpcodes.size())];
+    switch (rng.below(3)) {
+      case 0:
+        result[at] = opcode;
+        break;
+      case 1:
+        result.insert(at, 1, opcode);
+        break;
+      default:
+        result.erase(at, 1);
+    }
+    if (result.empty()) result = ".";
+  }
+  return result;
+}
+
+std::vector<Record> read(const std::string& bytes) {
+  std::istringstream stream(bytes);
+  caffe2::serialize::PyTorchStreamReader reader(std::make_unique<caffe2::serialize::IStreamAdapter>(&stream));
+  std::vector<Record> records;
+  for (const std::string& name : reader.getAllRecords()) {
+    auto [data, size] = reader.getRecord(name);
+    records.push_back({name, std::string(static_cast<const char*>(data.get()), size)});
+  }
+  return records;
+}
+
+}  // namespace
+
+std::string mutate_archive(const std::string& bytes, Rng& rng) {
+  std::vector<Record> records = read(bytes);
+  Record& victim = records[rng.below(records.size())];
+  if (ends_with(victim.name, ".py"))
+    victim.content = mutate_code(victim.content, rng);
+  else if (ends_with(victim.name, ".pkl"))
+    victim.content = mutate_pickle(victim.content, rng);
+  else if (rng.chance(0.1))
+    victim.name = records[0].name + "2";
+  else
+    victim.content = mutate(victim.content, rng);
+  std::string result;
+  caffe2::serialize::PyTorchStreamWriter writer([&result](const void* data, std::size_t n) {
+    result.append(static_cast<const char*>(data), n);
+    return n;
+  });
+  for (const Record& record : records) {
+    if (record.name != "version" && record.name != ".data/version")
+      writer.writeRecord(record.name, record.content.data(), record.content.size());
+  }
+  writer.writeEndOfFile();
+  return result;
+}
+
+}  // namespace galvani

@@ -1,16 +1,19 @@
+#include <ATen/ATen.h>
 #include <fmt/core.h>
 
+#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/table.h"
 #include "galvani/data/catalogue.h"
 #include "galvani/data/dataset.h"
 #include "galvani/data/export.h"
 #include "galvani/data/sheet.h"
 #include "galvani/data/spec.h"
-#include "table.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -18,6 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+// Names and paths need not be UTF-8; JSON must be.
+void print_json(const json& value) {
+  fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace));
+}
 
 std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return fmt::format("{}x{}x{}", channels, height, width);
@@ -27,13 +35,13 @@ std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t 
 
 void list_data(const Common& common) {
   json entries = json::array();
-  std::vector<std::vector<std::string>> rows;
+  Table table({"name", ">train", ">test", "shape", ">classes", "content", "from", "fetched"});
   for (const CatalogueEntry& entry : catalogue()) {
     auto folder = data_folder(entry);
     std::string state = entry.built_in() ? "ready" : folder ? folder->string() : "no";
-    rows.push_back({entry.name, format_count(entry.train), format_count(entry.test),
-                    shape_text(entry.channels, entry.height, entry.width), std::to_string(entry.class_names.size()),
-                    entry.about, entry.origin, state});
+    table.add({entry.name, format_count(entry.train), format_count(entry.test),
+               shape_text(entry.channels, entry.height, entry.width), std::to_string(entry.class_names.size()),
+               entry.about, entry.origin, state});
     entries.push_back({{"name", entry.name},
                        {"about", entry.about},
                        {"train", entry.train},
@@ -45,13 +53,10 @@ void list_data(const Common& common) {
                        {"folder", folder ? json(folder->string()) : json()}});
   }
   if (common.json) {
-    fmt::print("{}\n", entries.dump(2));
+    print_json(entries);
     return;
   }
-  constexpr Align kLeft = Align::left;
-  constexpr Align kRight = Align::right;
-  fmt::print("{}", format_table({"name", "train", "test", "shape", "classes", "content", "from", "fetched"}, rows,
-                                {kLeft, kRight, kRight, kLeft, kRight, kLeft, kLeft, kLeft}));
+  fmt::print("{}", table.str());
 }
 
 void add_list(CLI::App& data, Common& common) {
@@ -86,7 +91,7 @@ void get_all(const GetRequest& request, const Common& common) {
     result.push_back({{"name", entry->name}, {"folder", place}});
     if (!common.json) fmt::print("{} {}\n", entry->name, remark);
   }
-  if (common.json) fmt::print("{}\n", result.dump(2));
+  if (common.json) print_json(result);
 }
 
 void add_get(CLI::App& data, Common& common) {
@@ -155,16 +160,15 @@ void print_info(const Dataset& data, const Statistics& statistics, const std::st
   fmt::print("  pixel range {} to {}\n", statistics.low, statistics.high);
   fmt::print("  duplicates  {}\n", format_count(statistics.duplicates));
   fmt::print("  sheet       {}\n\n", sheet);
-  std::vector<std::vector<std::string>> rows;
+  Table table({">label", "class", ">images", ">share"});
   auto add = [&](const std::string& number, const std::string& name, std::int64_t count) {
     double share = 100.0 * static_cast<double>(count) / static_cast<double>(data.size());
-    rows.push_back({number, printable(name), format_count(count), fmt::format("{:.1f}%", share)});
+    table.add({number, printable(name), format_count(count), fmt::format("{:.1f}%", share)});
   };
   for (std::size_t c = 0; c < statistics.counts.size(); ++c)
     add(std::to_string(c), data.class_name(static_cast<std::int64_t>(c)), statistics.counts[c]);
   if (statistics.unlabelled > 0) add("", "unlabelled", statistics.unlabelled);
-  fmt::print("{}", format_table({"label", "class", "images", "share"}, rows,
-                                {Align::right, Align::left, Align::right, Align::right}));
+  fmt::print("{}", table.str());
 }
 
 // mnist:test[:100] → mnist-test-sheet.png
@@ -199,7 +203,7 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
                  {"unlabelled", statistics.unlabelled},
                  {"classes", classes},
                  {"sheet", sheet}};
-  fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+  print_json(result);
 }
 
 void add_info(CLI::App& data, Common& common) {
@@ -231,7 +235,7 @@ void export_data(const ExportRequest& request, const Common& common) {
     write_idx(data, request.output, train ? "train" : "t10k");
   }
   if (common.json) {
-    fmt::print("{}\n", json{{"name", data.name}, {"images", data.size()}, {"output", request.output}}.dump(2));
+    print_json({{"name", data.name}, {"images", data.size()}, {"output", request.output}});
   } else {
     fmt::print("{} images of {} are now in {}\n", format_count(data.size()), data.name, request.output);
   }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -25,7 +26,8 @@ struct InspectFlags {
 
 std::string class_label(const Network& network, const Dataset& data, std::int64_t i) {
   const auto& names = network.card().class_names;
-  return i < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(i)] : data.class_name(i);
+  return printable(
+      i < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(i)] : data.class_name(i), 30);
 }
 
 std::int64_t neurons_of(const Network& network, const std::vector<int>& taps) {
@@ -56,13 +58,19 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
   j["taps"] = json::array();
   for (int i : taps) {
     const Tap& tap = network.taps()[static_cast<std::size_t>(i)];
-    j["taps"].push_back({{"name", tap.name}, {"kind", to_string(tap.kind)}, {"op", tap.op}, {"node", tap.node},
-                         {"shape", tap.shape}, {"neurons", tap.neurons()}, {"units", tap.units()}});
+    j["taps"].push_back({{"name", tap.name},
+                         {"kind", to_string(tap.kind)},
+                         {"op", tap.op},
+                         {"node", tap.node},
+                         {"shape", tap.shape},
+                         {"neurons", tap.neurons()},
+                         {"units", tap.units()}});
   }
   if (layers) {
     j["layers"] = json::array();
     for (const Layer& layer : network.layers())
-      j["layers"].push_back({{"op", layer.op}, {"name", layer.name}, {"output", layer.output}, {"parameters", layer.parameters}});
+      j["layers"].push_back(
+          {{"op", layer.op}, {"name", layer.name}, {"output", layer.output}, {"parameters", layer.parameters}});
   }
   if (evaluation) {
     j["accuracy"] = evaluation->accuracy;
@@ -73,7 +81,8 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
     j["confusion"] = json::array();
     for (std::int64_t r = 0; r < info.classes; ++r) {
       at::Tensor row = evaluation->confusion[r].contiguous();
-      j["confusion"].push_back(std::vector<std::int64_t>(row.data_ptr<std::int64_t>(), row.data_ptr<std::int64_t>() + row.numel()));
+      j["confusion"].push_back(
+          std::vector<std::int64_t>(row.data_ptr<std::int64_t>(), row.data_ptr<std::int64_t>() + row.numel()));
     }
   }
   return j;
@@ -95,7 +104,9 @@ void print_confusion(const Network& network, const Dataset& data, const Evaluati
         total += cell[r][c];
         row.push_back(cell[r][c] == 0 ? "·" : std::to_string(cell[r][c]));
       }
-      row.push_back(total == 0 ? "-" : fmt::format("{:.1f}%", 100.0 * static_cast<double>(cell[r][r]) / static_cast<double>(total)));
+      row.push_back(total == 0
+                        ? "-"
+                        : fmt::format("{:.1f}%", 100.0 * static_cast<double>(cell[r][r]) / static_cast<double>(total)));
       table.add(row);
     }
     std::cout << "\n" << table.str();
@@ -119,13 +130,17 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
                 const std::optional<Evaluation>& evaluation, bool layers) {
   const NetworkInfo& info = network.info();
   const ModelCard& card = network.card();
-  auto line = [](const std::string& key, const std::string& value) { std::cout << fmt::format("{:<14}{}\n", key, value); };
+  auto line = [](const std::string& key, const std::string& value) {
+    std::cout << fmt::format("{:<14}{}\n", key, value);
+  };
   line("model", info.path);
   std::string format = info.format == "onnx" ? fmt::format("ONNX, opset {}", info.opset) : "TorchScript";
   line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
   if (!card.architecture.empty()) line("architecture", printable(card.architecture));
-  line("input", join_shape(info.input) + (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
-  line("classes", std::to_string(info.classes) + (info.softmax ? " (softmax at the end; logits are taken before it)" : ""));
+  line("input",
+       join_shape(info.input) + (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
+  line("classes",
+       std::to_string(info.classes) + (info.softmax ? " (softmax at the end; logits are taken before it)" : ""));
   line("parameters", format_count(info.parameters));
   line("preprocessing", card.preprocess.str() + (card.preprocess_known ? "" : " (assumed: the file does not say)"));
   if (card.accuracy)
@@ -142,7 +157,8 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   if (layers) {
     Table list({"operator", "name", "output", ">parameters"});
     for (const Layer& layer : network.layers())
-      list.add({layer.op, printable(layer.name, 60), join_shape(layer.output), layer.parameters > 0 ? format_count(layer.parameters) : ""});
+      list.add({layer.op, printable(layer.name, 60), join_shape(layer.output),
+                layer.parameters > 0 ? format_count(layer.parameters) : ""});
     std::cout << "\n" << list.str();
   }
   if (evaluation) {
@@ -163,7 +179,9 @@ void inspect(const Common& common, InspectFlags& flags) {
     if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
   }
   if (common.json) {
-    std::cout << as_json(*network, taps, data, evaluation, flags.layers).dump(2) << "\n";
+    std::cout << as_json(*network, taps, data, evaluation, flags.layers)
+                     .dump(2, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace)
+              << "\n";
   } else {
     print_text(*network, taps, data, evaluation, flags.layers);
   }
@@ -179,7 +197,8 @@ void add_inspect_verb(CLI::App& app, Common& common) {
                              "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
   flags->model.add_to(*verb);
   verb->add_option("--data", flags->data, "labelled data to measure the accuracy on");
-  verb->add_option("--taps", flags->model.taps, "taps to list: default, relu, all, or names and globs")->capture_default_str();
+  verb->add_option("--taps", flags->model.taps, "taps to list: default, relu, all, or names and globs")
+      ->capture_default_str();
   verb->add_flag("--layers", flags->layers, "list every operator too");
   verb->callback([&common, flags] { inspect(common, *flags); });
 }

@@ -1,11 +1,15 @@
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
 
+#include <cstdio>
 #include <exception>
+#include <iostream>
 #include <new>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/log.h"
+#include "galvani/base/options.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
@@ -16,7 +20,7 @@ namespace galvani::cli {
 void apply(const Common& common) {
   if (common.verbose) log::set_level(log::Level::debug);
   if (common.quiet) log::set_level(log::Level::warning);
-  Progress::set_enabled(!common.quiet);
+  Progress::set_enabled(!common.quiet && !common.json);
   init_runtime();
   if (common.threads > 0) set_workers(common.threads);
 }
@@ -40,13 +44,46 @@ namespace {
 
 int exit_code_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::usage: return 2;
-    case ErrorCode::bad_input: return 3;
-    case ErrorCode::environment: return 4;
-    case ErrorCode::interrupted: return 130;
-    case ErrorCode::internal: return 70;
+    case ErrorCode::usage:
+      return 2;
+    case ErrorCode::bad_input:
+      return 3;
+    case ErrorCode::environment:
+      return 4;
+    case ErrorCode::interrupted:
+      return 130;
+    case ErrorCode::internal:
+      return 70;
   }
   return 70;
+}
+
+// Refuses a mistyped verb by name; CLI11 itself would only say that one is required.
+void check_verb(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
+    std::vector<const CLI::App*> verbs = at->get_subcommands([](const CLI::App*) { return true; });
+    if (verbs.empty()) return;
+    const CLI::App* next = nullptr;
+    std::vector<std::string> names;
+    for (const CLI::App* verb : verbs) {
+      if (verb->get_name() == argv[i]) next = verb;
+      names.push_back(verb->get_name());
+    }
+    if (next == nullptr) {
+      std::string near = nearest_word(argv[i], names);
+      bad_usage(
+          "there is no verb '{}'{}", printable(argv[i]),
+          near.empty() ? fmt::format("; known are {}", fmt::join(names, ", ")) : "; did you mean '" + near + "'?");
+    }
+    at = next;
+  }
+}
+
+// What was printed must have arrived: a full disk shows only when the buffers are emptied.
+void check_output() {
+  bool good = static_cast<bool>(std::cout.flush()) && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!good) fail(ErrorCode::environment, "standard output cannot be written");
 }
 
 int run(int argc, char** argv) {
@@ -58,11 +95,13 @@ int run(int argc, char** argv) {
   add_inspect_verb(app, common);
   add_predict_verb(app, common);
   add_train_verb(app, common);
+  check_verb(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
+  check_output();
   return common.exit_code;
 }
 

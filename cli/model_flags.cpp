@@ -9,7 +9,8 @@ void ModelFlags::add_to(CLI::App& verb) {
   CardFlags& flags = options.flags;
   const char* group = "Preprocessing (overrides what the model says)";
   verb.add_option("--range", flags.range, "what bytes 0..255 become before mean and std, such as 0..1")->group(group);
-  verb.add_option("--mean", flags.mean, "mean to subtract: one number, or one per channel as .485,.456,.406")->group(group);
+  verb.add_option("--mean", flags.mean, "mean to subtract: one number, or one per channel as .485,.456,.406")
+      ->group(group);
   verb.add_option("--std", flags.deviation, "standard deviation to divide by")->group(group);
   verb.add_option("--channels", flags.channels, "channel order: rgb or bgr")->group(group);
   verb.add_option("--layout", flags.layout, "input layout: nchw or nhwc")->group(group);
@@ -25,6 +26,8 @@ std::unique_ptr<Network> ModelFlags::load(const Dataset* data) {
   return Network::load(model, options);
 }
 
-std::string join_shape(const std::vector<std::int64_t>& shape) { return fmt::format("{}", fmt::join(shape, "x")); }
+std::string join_shape(const std::vector<std::int64_t>& shape) {
+  return fmt::format("{}", fmt::join(shape, "x"));
+}
 
 }  // namespace galvani::cli

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <fstream>
+#include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,8 @@ std::string csv_field(const std::string& text) {
 
 std::string name_of(const Network& network, const Dataset& data, std::int64_t label) {
   const auto& names = network.card().class_names;
-  return label < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(label)] : data.class_name(label);
+  return label < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(label)]
+                                                         : data.class_name(label);
 }
 
 // One row per image: index, true label (empty if unknown), predicted label and name, probability of every class.
@@ -51,20 +52,27 @@ std::string as_csv(const Network& network, const Dataset& data, const Prediction
   return text;
 }
 
-std::string as_json(const Network& network, const Dataset& data, const Predictions& predictions, const Evaluation* evaluation) {
+std::string as_json(const Network& network, const Dataset& data, const Predictions& predictions,
+                    const Evaluation* evaluation) {
   auto labels = predictions.labels.accessor<std::int64_t, 1>();
   auto truth = data.labels.accessor<std::int64_t, 1>();
   auto p = predictions.probabilities.accessor<float, 2>();
-  json j = {{"model", network.info().path}, {"data", data.name}, {"images", data.size()}, {"classes", network.info().classes}};
+  json j = {{"model", network.info().path},
+            {"data", data.name},
+            {"images", data.size()},
+            {"classes", network.info().classes}};
   j["accuracy"] = evaluation != nullptr ? json(evaluation->accuracy) : json();
   j["predictions"] = json::array();
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
     std::vector<double> row;
     for (std::int64_t c = 0; c < p.size(1); ++c) row.push_back(p[i][c]);
-    j["predictions"].push_back({{"index", i}, {"label", truth[i] < 0 ? json() : json(truth[i])}, {"predicted", labels[i]},
-                                {"name", name_of(network, data, labels[i])}, {"probabilities", row}});
+    j["predictions"].push_back({{"index", i},
+                                {"label", truth[i] < 0 ? json() : json(truth[i])},
+                                {"predicted", labels[i]},
+                                {"name", name_of(network, data, labels[i])},
+                                {"probabilities", row}});
   }
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace) + "\n";
 }
 
 void run(const Common& common, PredictFlags& flags) {
@@ -85,7 +93,8 @@ void run(const Common& common, PredictFlags& flags) {
   } else {
     write_file(flags.output, text);
   }
-  log::info("{} images in {:.2f} s ({:.0f} images/s){}{}", data.size(), seconds, static_cast<double>(data.size()) / seconds,
+  log::info("{} images in {:.2f} s ({:.0f} images/s){}{}", data.size(), seconds,
+            static_cast<double>(data.size()) / seconds,
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",
             flags.output.empty() ? "" : ", written to " + flags.output);
 }

@@ -1,5 +1,9 @@
+#include "galvani/model/train.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -11,7 +15,6 @@
 #include "galvani/base/table.h"
 #include "galvani/data/spec.h"
 #include "galvani/model/evaluate.h"
-#include "galvani/model/train.h"
 #include "galvani/model/zoo.h"
 #include "model_flags.h"
 #include "verb.h"
@@ -51,7 +54,7 @@ Dataset take_test_data(const TrainFlags& flags, Dataset& data, std::uint64_t see
   std::vector<std::int64_t> order(static_cast<std::size_t>(data.size()));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
   Rng(seed).derive("hold out").shuffle(order);
-  auto held = static_cast<std::ptrdiff_t>(static_cast<double>(order.size()) * kHoldOut + 0.5);
+  auto held = static_cast<std::ptrdiff_t>(std::lround(static_cast<double>(order.size()) * kHoldOut));
   std::vector<std::int64_t> test(order.begin(), order.begin() + held);
   std::vector<std::int64_t> rest(order.begin() + held, order.end());
   std::sort(test.begin(), test.end());
@@ -64,7 +67,8 @@ Dataset take_test_data(const TrainFlags& flags, Dataset& data, std::uint64_t see
   return result;
 }
 
-std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& data, const Dataset& test, std::uint64_t seed) {
+std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& data, const Dataset& test,
+                                       std::uint64_t seed) {
   if (std::filesystem::is_regular_file(flags.architecture)) {
     Network::Options options;
     options.data_shape = data.images.sizes().slice(1).vec();
@@ -85,7 +89,7 @@ std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& d
 }
 
 json as_json(const EpochReport& r) {
-  return {{"epoch", r.epoch}, {"rate", r.rate}, {"loss", r.loss}, {"train_accuracy", r.train_accuracy},
+  return {{"epoch", r.epoch},       {"rate", r.rate},      {"loss", r.loss}, {"train_accuracy", r.train_accuracy},
           {"accuracy", r.accuracy}, {"seconds", r.seconds}};
 }
 
@@ -133,12 +137,13 @@ void run(const Common& common, TrainFlags& flags) {
   }
   std::unique_ptr<Network> network = start_network(flags, data, test, common.seed);
   options.checkpoint = flags.output + ".checkpoint";
-  log::info("training {} ({} parameters) on {} ({} images)", flags.architecture, format_count(network->info().parameters),
-            data.name, format_count(data.size()));
+  log::info("training {} ({} parameters) on {} ({} images)", flags.architecture,
+            format_count(network->info().parameters), data.name, format_count(data.size()));
   std::string rows = "epoch,rate,loss,train_accuracy,accuracy,seconds\n";
   if (!common.json) std::cout << "epoch      rate      loss  train acc   test acc   seconds\n";
   TrainResult result = train(*network, data, validation, options, [&](const EpochReport& r) {
-    rows += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.3f}\n", r.epoch, r.rate, r.loss, r.train_accuracy, r.accuracy, r.seconds);
+    rows += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.3f}\n", r.epoch, r.rate, r.loss, r.train_accuracy,
+                        r.accuracy, r.seconds);
     if (common.json) {
       std::cout << as_json(r).dump() << std::endl;
     } else {
@@ -177,28 +182,45 @@ void add_train_verb(CLI::App& app, Common& common) {
       "  galvani train --list                                                     architectures, optimizers, ...\n"
       "Interrupted training goes on when the same command is given again.");
   TrainOptions& options = flags->options;
-  verb->add_option("architecture", flags->architecture, "architecture such as lenet5 or resnet20:shortcut=B, or a model file");
+  verb->add_option("architecture", flags->architecture,
+                   "architecture such as lenet5 or resnet20:shortcut=B, or a model file");
   verb->add_option("--data", flags->data, "data to train on (a bare name means its train split)");
   verb->add_option("--test", flags->test, "data to measure on (default: the test split, or a tenth held out)");
   verb->add_option("-o,--output", flags->output, "model file to write");
-  verb->add_option("--epochs", options.epochs, "passes over the data")->capture_default_str()->check(CLI::Range(0, 100000));
+  verb->add_option("--epochs", options.epochs, "passes over the data")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000));
   verb->add_option("--batch", options.batch, "images per step")->capture_default_str()->check(CLI::Range(1, 65536));
   verb->add_option("--micro-batch", options.micro_batch, "images per worker and batch-norm statistic")
       ->capture_default_str()
       ->check(CLI::Range(1, 65536));
-  verb->add_option("--optimizer", options.optimizer, "sgd or adam, such as sgd:lr=0.1,momentum=0.9")->capture_default_str();
-  verb->add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, onecycle")->capture_default_str();
-  verb->add_option("--augment", flags->augment, "crop, flip, cutout, none; auto is crop,flip for colour images")->capture_default_str();
-  verb->add_option("--label-smoothing", options.label_smoothing, "share of the target spread over all classes")->check(CLI::Range(0.0, 0.99));
-  verb->add_option("--early-stop", options.early_stop, "stop after this many epochs without improvement on held-out data");
+  verb->add_option("--optimizer", options.optimizer, "sgd or adam, such as sgd:lr=0.1,momentum=0.9")
+      ->capture_default_str();
+  verb->add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, onecycle")
+      ->capture_default_str();
+  verb->add_option("--augment", flags->augment, "crop, flip, cutout, none; auto is crop,flip for colour images")
+      ->capture_default_str();
+  verb->add_option("--label-smoothing", options.label_smoothing, "share of the target spread over all classes")
+      ->check(CLI::Range(0.0, 0.99));
+  verb->add_option("--early-stop", options.early_stop,
+                   "stop after this many epochs without improvement on held-out data");
   verb->add_option("--metrics", flags->metrics, "CSV file for the figures of every epoch");
   const char* damage = "Deliberate faults";
-  verb->add_option("--label-noise", flags->label_noise, "share of labels replaced by wrong ones")->check(CLI::Range(0.0, 1.0))->group(damage);
-  verb->add_option("--pollute", flags->pollute_share, "share of images stamped with a patch and relabelled")->check(CLI::Range(0.0, 1.0))->group(damage);
-  verb->add_option("--pollute-as", flags->pollute_target, "the class they are relabelled as")->capture_default_str()->group(damage);
+  verb->add_option("--label-noise", flags->label_noise, "share of labels replaced by wrong ones")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group(damage);
+  verb->add_option("--pollute", flags->pollute_share, "share of images stamped with a patch and relabelled")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group(damage);
+  verb->add_option("--pollute-as", flags->pollute_target, "the class they are relabelled as")
+      ->capture_default_str()
+      ->group(damage);
   verb->add_option("--patch", flags->patch, "side of the patch in pixels")->capture_default_str()->group(damage);
-  verb->add_option("--underfit", flags->underfit, "stop as soon as the test accuracy reaches this")->check(CLI::Range(0.0, 1.0))->group(damage);
-  verb->add_option("--overfit", flags->overfit, "train on only this many images, without regularisation")->group(damage);
+  verb->add_option("--underfit", flags->underfit, "stop as soon as the test accuracy reaches this")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group(damage);
+  verb->add_option("--overfit", flags->overfit, "train on only this many images, without regularisation")
+      ->group(damage);
   verb->add_flag("--list", flags->list, "list architectures, optimizers, schedules and augmentations");
   verb->callback([&common, flags] { run(common, *flags); });
 }

@@ -57,7 +57,8 @@ std::string read_file(const fs::path& path, std::uint64_t limit) {
   if (!fs::is_regular_file(status)) bad_input("{}: is not a regular file", path.string());
   std::uintmax_t size = fs::file_size(path, error);
   if (error) bad_input("{}: cannot be read: {}", path.string(), error.message());
-  if (size > limit) bad_input("{}: is {}, more than the {} accepted", path.string(), format_bytes(size), format_bytes(limit));
+  if (size > limit)
+    bad_input("{}: is {}, more than the {} accepted", path.string(), format_bytes(size), format_bytes(limit));
   std::ifstream file(path, std::ios::binary);
   if (!file) bad_input("{}: cannot be read: {}", path.string(), std::strerror(errno));
   std::string bytes(size, '\0');
@@ -93,7 +94,8 @@ void write_file(const fs::path& path, std::string_view bytes) {
 fs::path cache_folder() {
   if (const char* own = std::getenv("GALVANI_CACHE"); own != nullptr && *own != '\0') return own;
   if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') return fs::path(xdg) / "galvani";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return fs::path(home) / ".cache/galvani";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
+    return fs::path(home) / ".cache/galvani";
   return fs::temp_directory_path() / "galvani-cache";
 }
 
@@ -112,6 +114,7 @@ std::string sha256_file(const fs::path& path) {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     hash.update(buffer.data(), static_cast<std::size_t>(file.gcount()));
   }
+  if (file.bad()) bad_input("{}: cannot be read: {}", path.string(), std::strerror(errno));
   return hash.finish();
 }
 

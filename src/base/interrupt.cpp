@@ -27,8 +27,12 @@ void install_interrupt_handler() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-bool interrupted() { return asked_to_stop != 0; }
-void clear_interrupt() { asked_to_stop = 0; }
+bool interrupted() {
+  return asked_to_stop != 0;
+}
+void clear_interrupt() {
+  asked_to_stop = 0;
+}
 
 void check_interrupt() {
   if (interrupted()) fail(ErrorCode::interrupted, "interrupted");

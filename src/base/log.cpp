@@ -21,18 +21,30 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-void set_level(Level least) { least_level = least; }
-Level level() { return least_level; }
+void set_level(Level least) {
+  least_level = least;
+}
+Level level() {
+  return least_level;
+}
 
 void write(Level level, const std::string& message) {
   if (level < least_level) return;
   // A plain message needs no prefix; one that wants attention says what it is.
   logger().set_pattern(level == Level::info ? "%v" : "%^%l:%$ %v");
   switch (level) {
-    case Level::debug: logger().debug("{}", message); break;
-    case Level::info: logger().info("{}", message); break;
-    case Level::warning: logger().warn("{}", message); break;
-    case Level::error: logger().error("{}", message); break;
+    case Level::debug:
+      logger().debug("{}", message);
+      break;
+    case Level::info:
+      logger().info("{}", message);
+      break;
+    case Level::warning:
+      logger().warn("{}", message);
+      break;
+    case Level::error:
+      logger().error("{}", message);
+      break;
   }
 }
 

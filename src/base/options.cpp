@@ -13,7 +13,9 @@
 namespace galvani {
 namespace {
 
-std::string join(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
+std::string join(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
 
 void check_bounds(const std::string& owner, const OptionInfo& info, double number) {
   if (!std::isfinite(number) || (info.low && number < *info.low) || (info.high && number > *info.high)) {
@@ -79,7 +81,8 @@ std::vector<Spec> Spec::parse_list(std::string_view text) {
     std::size_t equals = part.find('=');
     std::size_t colon = part.find(':');
     bool setting_only = equals != std::string_view::npos && (colon == std::string_view::npos || colon > equals);
-    if (setting_only && result.empty()) bad_usage("'{}' sets an option of nothing; write name:key=value", printable(part));
+    if (setting_only && result.empty())
+      bad_usage("'{}' sets an option of nothing; write name:key=value", printable(part));
     if (!setting_only) {
       Spec spec;
       spec.name = std::string(part.substr(0, colon));
@@ -114,7 +117,8 @@ Options::Options(std::string owner, const OptionSchema& schema, const Spec& spec
     order_.push_back(info.name);
     values_[info.name] = info.fallback;
   }
-  for (const auto& [key, text] : spec.settings) {
+  for (const auto& setting : spec.settings) {
+    const std::string& key = setting.first;
     auto info = std::find_if(schema.begin(), schema.end(), [&](const OptionInfo& i) { return i.name == key; });
     if (info == schema.end()) {
       if (schema.empty()) bad_usage("{}: takes no options, but '{}' was given", owner_, printable(key));
@@ -122,7 +126,7 @@ Options::Options(std::string owner, const OptionSchema& schema, const Spec& spec
       bad_usage("{}: has no option '{}'; {}", owner_, printable(key),
                 near.empty() ? "it has " + join(order_) : "did you mean '" + near + "'?");
     }
-    values_[key] = parse_option(owner_, *info, text);
+    values_[key] = parse_option(owner_, *info, setting.second);
   }
 }
 
@@ -132,10 +136,18 @@ const OptionValue& Options::value(std::string_view name) const {
   return it->second;
 }
 
-bool Options::flag(std::string_view name) const { return std::get<bool>(value(name)); }
-std::int64_t Options::integer(std::string_view name) const { return std::get<std::int64_t>(value(name)); }
-double Options::real(std::string_view name) const { return std::get<double>(value(name)); }
-const std::string& Options::text(std::string_view name) const { return std::get<std::string>(value(name)); }
+bool Options::flag(std::string_view name) const {
+  return std::get<bool>(value(name));
+}
+std::int64_t Options::integer(std::string_view name) const {
+  return std::get<std::int64_t>(value(name));
+}
+double Options::real(std::string_view name) const {
+  return std::get<double>(value(name));
+}
+const std::string& Options::text(std::string_view name) const {
+  return std::get<std::string>(value(name));
+}
 
 std::string Options::str() const {
   Spec spec{owner_, {}};

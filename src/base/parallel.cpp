@@ -19,7 +19,9 @@ namespace {
 thread_local bool inside_task = false;
 
 // OpenMP keeps the number of kernel threads per thread, so every worker sets its own.
-void use_single_threaded_kernels() { at::set_num_threads(1); }
+void use_single_threaded_kernels() {
+  at::set_num_threads(1);
+}
 
 }  // namespace
 
@@ -90,7 +92,9 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : impl_->threads) thread.join();
 }
 
-int WorkerPool::size() const { return static_cast<int>(impl_->threads.size()) + 1; }
+int WorkerPool::size() const {
+  return static_cast<int>(impl_->threads.size()) + 1;
+}
 
 void WorkerPool::run(std::int64_t n, const std::function<void(std::int64_t, int)>& task) {
   if (n <= 0) return;
@@ -129,6 +133,8 @@ WorkerPool& workers() {
   return *pool();
 }
 
-void set_workers(int n) { pool() = std::make_unique<WorkerPool>(n); }
+void set_workers(int n) {
+  pool() = std::make_unique<WorkerPool>(n);
+}
 
 }  // namespace galvani

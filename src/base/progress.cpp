@@ -23,7 +23,9 @@ int terminal_width() {
   return 100;
 }
 
-std::string format_rate(double rate) { return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate); }
+std::string format_rate(double rate) {
+  return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate);
+}
 
 }  // namespace
 
@@ -45,7 +47,7 @@ std::string format_count(std::int64_t n) {
 
 std::string format_bytes(std::uint64_t n) {
   if (n < 1024) return fmt::format("{} B", n);
-  double value = static_cast<double>(n);
+  auto value = static_cast<double>(n);
   const char* unit = "";
   for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}) {
     if (value < 1024) break;
@@ -63,9 +65,13 @@ Progress::Progress(std::string title, std::int64_t total, std::string unit)
       drawn_(start_),
       terminal_(isatty(STDERR_FILENO) != 0) {}
 
-Progress::~Progress() { finish(); }
+Progress::~Progress() {
+  finish();
+}
 
-void Progress::set_enabled(bool enabled) { progress_enabled = enabled; }
+void Progress::set_enabled(bool enabled) {
+  progress_enabled = enabled;
+}
 
 void Progress::advance(std::int64_t by) {
   done_ += by;
@@ -73,7 +79,9 @@ void Progress::advance(std::int64_t by) {
   if (Clock::now() - drawn_ >= interval) draw(false);
 }
 
-void Progress::note(std::string text) { note_ = std::move(text); }
+void Progress::note(std::string text) {
+  note_ = std::move(text);
+}
 
 void Progress::finish() {
   if (finished_) return;

@@ -18,11 +18,15 @@ std::uint64_t scramble(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
-float to_unit_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
+float to_unit_float(std::uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24F;
+}
 
 }  // namespace
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return scramble(scramble(a) ^ (b * 0xd6e8feb86659fd93ULL + 1)); }
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+  return scramble(scramble(a) ^ (b * 0xd6e8feb86659fd93ULL + 1));
+}
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c, std::array<std::uint32_t, 2> k) {
   for (int round = 0; round < 10; ++round) {
@@ -38,7 +42,9 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c, std::arr
 
 Rng::Rng(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
 
-Rng Rng::derive(std::uint64_t id) const { return Rng(seed_, mix(stream_, id)); }
+Rng Rng::derive(std::uint64_t id) const {
+  return Rng(seed_, mix(stream_, id));
+}
 
 Rng Rng::derive(std::initializer_list<std::uint64_t> ids) const {
   std::uint64_t stream = stream_;
@@ -68,8 +74,12 @@ std::uint64_t Rng::next_u64() {
   return high << 32 | next_u32();
 }
 
-double Rng::uniform() { return static_cast<double>(next_u64() >> 11) * 0x1p-53; }
-double Rng::uniform(double low, double high) { return low + (high - low) * uniform(); }
+double Rng::uniform() {
+  return static_cast<double>(next_u64() >> 11) * 0x1p-53;
+}
+double Rng::uniform(double low, double high) {
+  return low + (high - low) * uniform();
+}
 
 std::uint64_t Rng::below(std::uint64_t n) {
   if (n == 0) fail(ErrorCode::internal, "a random choice among nothing");
@@ -88,7 +98,9 @@ double Rng::normal() {
   return std::sqrt(-2.0 * std::log(u)) * std::cos(kTwoPi * uniform());
 }
 
-bool Rng::chance(double p) { return uniform() < p; }
+bool Rng::chance(double p) {
+  return uniform() < p;
+}
 
 void Rng::fill_uniform(float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = to_unit_float(next_u32());

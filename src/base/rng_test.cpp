@@ -49,7 +49,7 @@ TEST(Rng, NormalHasItsMoments) {
     sum += v;
     squares += static_cast<double>(v) * v;
   }
-  double n = static_cast<double>(values.size());
+  auto n = static_cast<double>(values.size());
   EXPECT_NEAR(sum / n, 0, 0.01);
   EXPECT_NEAR(squares / n, 1, 0.02);
 }

@@ -31,7 +31,8 @@ class BoundedAllocator final : public at::Allocator {
     if (n >= kLargeAllocation) {
       std::uint64_t available = available_memory();
       if (n + kReserve > available)
-        bad_input("a tensor of {} does not fit the {} of memory that are free", format_bytes(n), format_bytes(available));
+        bad_input("a tensor of {} does not fit the {} of memory that are free", format_bytes(n),
+                  format_bytes(available));
     }
     return c10::GetDefaultCPUAllocator()->allocate(n);
   }

@@ -43,7 +43,8 @@ void write_image_folder(const Dataset& data, const fs::path& folder) {
   if (data.channels() != 1 && data.channels() != 3)
     bad_usage("{}: images of {} channels cannot be written as PNG", data.name, data.channels());
   std::error_code error;
-  if (fs::exists(folder) && !fs::is_empty(folder, error)) bad_usage("{}: exists and is not empty", folder.string());
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
+    bad_usage("{}: exists and is not empty", folder.string());
   fs::path target = fs::absolute(folder).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();  // "out/" names out
   make_folder(target.parent_path());

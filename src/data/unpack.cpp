@@ -2,8 +2,11 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "bounds.h"
 #include "galvani/base/error.h"
@@ -66,29 +69,32 @@ la_ssize_t append_to_string(::archive*, void* target, const void* data, std::siz
 
 struct GzipReader::Impl {
   fs::path path;
-  Reader reader{archive_read_new()};
+  gzFile file = nullptr;
 };
 
 GzipReader::GzipReader(const fs::path& path) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
-  ::archive* a = impl_->reader.get();
-  archive_read_support_filter_gzip(a);
-  archive_read_support_format_raw(a);
-  require_ok(archive_read_open_filename(a, path.c_str(), kBlock), a, path);
-  ::archive_entry* entry = nullptr;
-  require_ok(archive_read_next_header(a, &entry), a, path);
+  impl_->file = gzopen(path.c_str(), "rb");
+  if (impl_->file == nullptr) bad_input("{}: cannot be read: {}", path.string(), std::strerror(errno));
 }
 
-GzipReader::~GzipReader() = default;
+GzipReader::~GzipReader() {
+  gzclose(impl_->file);
+}
 
 std::size_t GzipReader::read(char* out, std::size_t n) {
   std::size_t done = 0;
   while (done < n) {
-    la_ssize_t got = archive_read_data(impl_->reader.get(), out + done, n - done);
-    if (got < 0) bad_input("{}: cannot be unpacked: {}", impl_->path.string(), reason(impl_->reader.get()));
+    int got = gzread(impl_->file, out + done, static_cast<unsigned>(std::min<std::size_t>(n - done, 1 << 30)));
+    int error = Z_OK;
+    gzerror(impl_->file, &error);
+    if (got < 0 || error != Z_OK) bad_input("{}: cannot be unpacked: the gzip data is damaged", impl_->path.string());
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
+  // A file cut short is only noticed at its end, where zlib says that more was to come.
+  if (done < n && gzeof(impl_->file) == 0)
+    bad_input("{}: cannot be unpacked: the gzip data is damaged", impl_->path.string());
   return done;
 }
 

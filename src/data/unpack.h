@@ -1,5 +1,5 @@
-// gzip, zip and tar through libarchive, always with a bound on what comes out. Nothing is ever written where an
-// archive's entry says: entries are handed over by name, as bytes.
+// gzip through zlib (libarchive does not verify its checksum), zip and tar through libarchive; always with a bound on
+// what comes out. Nothing is ever written where an archive's entry says: entries are handed over by name, as bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // Up to n bytes; fewer only at the end. Error(bad_input) if the data is damaged.
+  // Up to n bytes; fewer only at the end. Error(bad_input) if the data is damaged, which its checksum at the end may be
+  // the first to tell: read until nothing comes.
   std::size_t read(char* out, std::size_t n);
 
  private:

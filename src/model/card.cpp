@@ -1,11 +1,11 @@
 #include "galvani/model/card.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <toml++/toml.h>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -96,7 +96,8 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     if (j.contains("mean")) p.mean = j.at("mean").get<std::vector<double>>();
     if (j.contains("std")) p.deviation = j.at("std").get<std::vector<double>>();
     if (j.contains("channels"))
-      p.bgr = parse_choice(where + ": 'channels'", j.at("channels").get<std::string>(), "rgb", "bgr", ErrorCode::bad_input);
+      p.bgr =
+          parse_choice(where + ": 'channels'", j.at("channels").get<std::string>(), "rgb", "bgr", ErrorCode::bad_input);
     if (j.contains("layout"))
       p.channels_last =
           parse_choice(where + ": 'layout'", j.at("layout").get<std::string>(), "nchw", "nhwc", ErrorCode::bad_input);
@@ -179,8 +180,9 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
   } catch (const toml::parse_error& e) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
-  static const std::vector<std::string> kKnown = {"range", "mean",         "std",  "channels", "layout",       "input",
-                                                  "classes", "architecture", "data", "accuracy", "accuracy_data"};
+  static const std::vector<std::string> kKnown = {"range",  "mean",     "std",          "channels",
+                                                  "layout", "input",    "classes",      "architecture",
+                                                  "data",   "accuracy", "accuracy_data"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));

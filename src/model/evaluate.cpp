@@ -66,8 +66,8 @@ Evaluation score(const Network& network, const Dataset& data, const Predictions&
   if (!data.labelled()) bad_input("{}: has images without a label, so accuracy cannot be measured", data.name);
   std::int64_t classes = network.info().classes;
   if (std::int64_t largest = data.labels.max().item<std::int64_t>(); largest >= classes)
-    bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path, classes,
-              classes - 1);
+    bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
+              classes, classes - 1);
   Evaluation result;
   result.images = data.size();
   result.correct = (predictions.labels == data.labels).sum().item<std::int64_t>();

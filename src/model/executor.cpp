@@ -27,16 +27,29 @@ std::vector<Node*> top_level(Graph& graph) {
 // How many inputs precede the mask inputs: the module and the image.
 constexpr std::size_t kFixedInputs = 2;
 
-// relu(x) → relu_(x) where x is made by an operator that returns memory of its own and nobody else reads it.
-void activate_in_place(Graph& graph) {
+// [B, ...shape] → [B, neurons] right behind the tap; the value itself if it has no other axes.
+Value* insert_mean(Graph& graph, Value* value, const Tap& tap, std::set<const Node*>& means) {
+  std::vector<std::int64_t> axes = tap.other_axes();
+  if (axes.empty()) return value;
+  torch::jit::WithInsertPoint here(value->node()->next());
+  Value* result = graph.insert(c10::aten::mean, {value, axes, false});
+  means.insert(result->node());
+  return result;
+}
+
+// relu(x) → relu_(x) where x is made by an operator that returns memory of its own and nobody else reads it. The means
+// of taps do not count: they stand right behind x.
+void activate_in_place(Graph& graph, const std::set<const Node*>& means) {
   static const std::set<std::string> kFresh = {"conv1d",     "conv2d", "conv3d", "_convolution", "convolution",
                                                "batch_norm", "linear", "addmm",  "add",          "matmul"};
   std::set<const Value*> kept(graph.outputs().begin(), graph.outputs().end());
   for (Node* node : top_level(graph)) {
-    if (node->kind() != c10::Symbol::fromQualString("aten::relu")) continue;
+    if (node->kind() != c10::aten::relu) continue;
     Value* x = node->input(0);
-    if (x->uses().size() != 1 || kept.count(x) != 0 || kFresh.count(operator_name(x->node())) == 0) continue;
-    Node* in_place = graph.create(c10::Symbol::fromQualString("aten::relu_"), {x}, 1);
+    auto readers = std::count_if(x->uses().begin(), x->uses().end(),
+                                 [&](const torch::jit::Use& use) { return means.count(use.user) == 0; });
+    if (readers != 1 || kept.count(x) != 0 || kFresh.count(operator_name(x->node())) == 0) continue;
+    Node* in_place = graph.create(c10::aten::relu_, {x}, 1);
     in_place->insertBefore(node);
     in_place->output()->setType(node->output()->type());
     node->output()->replaceAllUsesWith(in_place->output());
@@ -124,14 +137,10 @@ void Executor::find_taps() {
   }
 }
 
-void Executor::keep_taps(const std::vector<std::size_t>& indices) {
-  std::vector<Tap> taps;
+void Executor::keep_taps(const std::vector<std::size_t>& indices, std::vector<Tap> described) {
   std::vector<Site> sites;
-  for (std::size_t i : indices) {
-    taps.push_back(taps_[i]);
-    sites.push_back(sites_[i]);
-  }
-  taps_ = std::move(taps);
+  for (std::size_t i : indices) sites.push_back(sites_[i]);
+  taps_ = std::move(described);
   sites_ = std::move(sites);
   plans_.clear();
 }
@@ -163,10 +172,9 @@ std::vector<Executor::Operator> Executor::operators() const {
   return result;
 }
 
-std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks,
-                                           bool differentiable) {
+std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& cached = plans_[{taps, masks, differentiable}];
+  auto& cached = plans_[{taps, masks, form}];
   if (cached) return cached;
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
@@ -180,8 +188,13 @@ std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const s
     node->output(0)->replaceAllUsesAfterNodeWith(multiply, multiply->output());
     value_of[mask] = multiply->output();
   }
-  for (int tap : taps) graph->registerOutput(value_of.at(tap));
-  if (!differentiable) activate_in_place(*graph);
+  std::set<const Node*> means;
+  for (int tap : taps) {
+    Value* value = value_of.at(tap);
+    if (form == Form::means) value = insert_mean(*graph, value, taps_[static_cast<std::size_t>(tap)], means);
+    graph->registerOutput(value);
+  }
+  if (form != Form::whole) activate_in_place(*graph, means);
   torch::jit::EliminateDeadCode(graph);
   cached = std::make_shared<const Plan>(std::move(graph), module_._ivalue());
   return cached;

@@ -47,8 +47,8 @@ class Executor {
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }
   static constexpr std::int64_t kUnknownAxis = -2;  // `axis` of an activation that follows no layer
-  // Forgets all taps but these; the indices of the rest change.
-  void keep_taps(const std::vector<std::size_t>& indices);
+  // Replaces the taps by those at `indices`, now with shapes.
+  void keep_taps(const std::vector<std::size_t>& indices, std::vector<Tap> described);
   bool ends_in_softmax() const { return softmax_; }
   bool has_hidden_layers() const { return hidden_layers_; }  // layers inside loops or branches: cannot be tapped
   // Identifies the architecture, not the weights.
@@ -63,8 +63,13 @@ class Executor {
   };
   std::vector<Operator> operators() const;
 
-  // `differentiable` false allows in-place activation functions where no one sees the difference.
-  std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, bool differentiable);
+  // What a plan returns of a tap.
+  enum class Form {
+    whole,        // its value; the graph can be differentiated
+    whole_final,  // its value; activation functions may work in place where no one sees the difference
+    means,        // the mean per neuron, taken as soon as the value exists so that its memory is free again; in place
+  };
+  std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form);
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
 
  private:
@@ -80,7 +85,7 @@ class Executor {
   bool softmax_ = false;
   bool hidden_layers_ = false;
   std::mutex mutex_;
-  std::map<std::tuple<std::vector<int>, std::vector<int>, bool>, std::shared_ptr<const Plan>> plans_;
+  std::map<std::tuple<std::vector<int>, std::vector<int>, Form>, std::shared_ptr<const Plan>> plans_;
 };
 
 }  // namespace galvani

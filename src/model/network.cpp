@@ -115,9 +115,12 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
 
 const char* to_string(TapKind kind) {
   switch (kind) {
-    case TapKind::convolution: return "conv";
-    case TapKind::dense: return "dense";
-    case TapKind::activation: return "activation";
+    case TapKind::convolution:
+      return "conv";
+    case TapKind::dense:
+      return "dense";
+    case TapKind::activation:
+      return "activation";
   }
   return "";
 }
@@ -126,6 +129,14 @@ std::int64_t Tap::units() const {
   std::int64_t product = 1;
   for (std::int64_t n : shape) product *= n;
   return product;
+}
+
+std::vector<std::int64_t> Tap::other_axes() const {
+  std::vector<std::int64_t> axes;
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(shape.size()); ++d) {
+    if (d != axis) axes.push_back(d + 1);
+  }
+  return axes;
 }
 
 Network::Network(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -150,9 +161,15 @@ std::unique_ptr<Network> Network::from_onnx(std::string bytes, const std::string
   return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options)));
 }
 
-const NetworkInfo& Network::info() const { return impl_->info; }
-const ModelCard& Network::card() const { return impl_->card; }
-const std::vector<Tap>& Network::taps() const { return impl_->taps; }
+const NetworkInfo& Network::info() const {
+  return impl_->info;
+}
+const ModelCard& Network::card() const {
+  return impl_->card;
+}
+const std::vector<Tap>& Network::taps() const {
+  return impl_->taps;
+}
 
 void Network::set_card(const ModelCard& card) {
   check(card.preprocess, impl_->info.input.at(0), impl_->info.path);
@@ -182,10 +199,13 @@ std::vector<Layer> Network::layers() const {
 
 void Network::save(const fs::path& path) {
   Impl& impl = *impl_;
+  // A TorchScript graph does not state its input, so the card does.
+  if (impl.info.format != "onnx" && impl.card.input.empty()) impl.card.input = impl.info.input;
   std::string card = impl.card.to_json();
   if (impl.info.format == "onnx") {
     std::map<std::string, at::Tensor> values;
-    for (const auto& [attribute, initializer] : impl.initializer_of) values[initializer] = attribute_at(impl.module, attribute);
+    for (const auto& [attribute, initializer] : impl.initializer_of)
+      values[initializer] = attribute_at(impl.module, attribute);
     write_file(path, onnx::update_onnx(impl.original, impl.folder, impl.info.path, values, {{kCardKey, card}}));
     return;
   }
@@ -199,8 +219,9 @@ void Network::save(const fs::path& path) {
 void check_fits(const Network& network, const at::Tensor& images, const std::string& data_name) {
   const std::vector<std::int64_t>& want = network.info().input;
   if (images.dim() != 4 || images.sizes().slice(1) != at::IntArrayRef(want))
-    bad_input("{} has images of shape {}, but {} takes {}x{}x{}", data_name, fmt::format("{}", fmt::join(images.sizes().slice(1), "x")),
-              network.info().path, want[0], want[1], want[2]);
+    bad_input("{} has images of shape {}, but {} takes {}x{}x{}", data_name,
+              fmt::format("{}", fmt::join(images.sizes().slice(1), "x")), network.info().path, want[0], want[1],
+              want[2]);
 }
 
 }  // namespace galvani

@@ -17,13 +17,13 @@ namespace galvani {
 struct Network::Impl {
   NetworkInfo info;
   ModelCard card;
-  torch::jit::Module module;             // as loaded; its parameters are shared with the executor
+  torch::jit::Module module;  // as loaded; its parameters are shared with the executor
   std::unique_ptr<Executor> executor;
   std::vector<Tap> taps;
   Execution execution;
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
-  std::vector<std::string> trainable;    // paths of the parameters that training changes, in module order
-  std::string original;                  // the ONNX file, to write new weights into
+  std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order
+  std::string original;                               // the ONNX file, to write new weights into
   std::filesystem::path folder;
 
   // Runs zeros through every tap to learn shapes, classes and whether the batch size is free.

@@ -1,6 +1,6 @@
 // Forward and backward passes over any number of inputs, cut into micro-batches that worker threads take.
-#include <torch/csrc/autograd/autograd.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/script.h>
 
 #include <algorithm>
@@ -36,16 +36,15 @@ at::Tensor spread_over(const at::Tensor& factor, const Tap& tap) {
   return factor.reshape(shape);
 }
 
-// [B, ...shape] → [B, neurons], the mean over every axis that is not the neurons'.
+// What a plan of the form `means` does inside the graph, for values that an objective needed whole.
 at::Tensor neuron_means(const at::Tensor& value, const Tap& tap) {
-  std::vector<std::int64_t> axes;
-  for (std::int64_t d = 0; d < static_cast<std::int64_t>(tap.shape.size()); ++d) {
-    if (d != tap.axis) axes.push_back(d + 1);
-  }
+  std::vector<std::int64_t> axes = tap.other_axes();
   return axes.empty() ? value : value.mean(axes);
 }
 
-at::Tensor as_logits(const at::Tensor& output) { return output.dim() == 2 ? output : output.flatten(1); }
+at::Tensor as_logits(const at::Tensor& output) {
+  return output.dim() == 2 ? output : output.flatten(1);
+}
 
 void check_masks(const std::vector<Mask>& masks, const std::vector<Tap>& taps, std::int64_t n) {
   for (const Mask& mask : masks) {
@@ -66,7 +65,10 @@ class Run {
     check_masks(request.masks, impl.taps, n_);
     std::vector<int> masked;
     for (const Mask& mask : request.masks) masked.push_back(mask.tap);
-    plan_ = impl.executor->plan(request.taps, masked, static_cast<bool>(request.objective));
+    Executor::Form form_of_taps = request.objective                  ? Executor::Form::whole
+                                  : request.form == TapForm::neurons ? Executor::Form::means
+                                                                     : Executor::Form::whole_final;
+    plan_ = impl.executor->plan(request.taps, masked, form_of_taps);
     outputs_.logits = at::empty({n_, impl.info.classes});
     for (int tap : request.taps) {
       const Tap& t = impl.taps.at(static_cast<std::size_t>(tap));
@@ -126,7 +128,8 @@ class Run {
     put(outputs_.logits, as_logits(values[0]), first, count);
     for (std::size_t i = 0; i < request_.taps.size(); ++i) {
       const Tap& tap = impl_.taps[static_cast<std::size_t>(request_.taps[i])];
-      put(outputs_.taps[i], request_.form == TapForm::full ? values[i + 1] : neuron_means(values[i + 1], tap), first, count);
+      bool reduce = request_.objective && request_.form == TapForm::neurons;
+      put(outputs_.taps[i], reduce ? neuron_means(values[i + 1], tap) : values[i + 1], first, count);
     }
   }
 
@@ -190,7 +193,8 @@ class Run {
 // Image sizes that models are commonly made for, tried on a TorchScript file that does not state its own.
 const std::vector<std::int64_t> kCommonSides = {224, 32, 28, 299, 64, 96};
 
-std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl, const std::vector<std::int64_t>& data) {
+std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl,
+                                                        const std::vector<std::int64_t>& data) {
   if (!impl.card.input.empty()) return {impl.card.input};
   std::vector<std::int64_t> stated = impl.info.input;
   bool complete = stated.size() == 3 && *std::min_element(stated.begin(), stated.end()) > 0;
@@ -214,7 +218,7 @@ at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& for
 void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::vector<int> every;
   for (std::size_t i = 0; i < executor->taps().size(); ++i) every.push_back(static_cast<int>(i));
-  std::shared_ptr<const Plan> plan = executor->plan(every, {}, true);
+  std::shared_ptr<const Plan> plan = executor->plan(every, {}, Executor::Form::whole);
   std::vector<std::vector<std::int64_t>> candidates = candidate_inputs(*this, data_shape);
   std::string first_error;
   std::vector<at::Tensor> values;
@@ -243,7 +247,8 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     }
   }
   if (found.empty())
-    bad_input("{}: cannot be run on an image of {}: {}", info.path, fmt::format("{}", fmt::join(candidates[0], "x")), first_error);
+    bad_input("{}: cannot be run on an image of {}: {}", info.path, fmt::format("{}", fmt::join(candidates[0], "x")),
+              first_error);
   if (candidates.size() > 1 && found != data_shape)
     info.notes.push_back(fmt::format("does not state its input; {} works (--input says otherwise)",
                                      fmt::format("{}", fmt::join(found, "x"))));
@@ -251,7 +256,8 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   info.softmax = executor->ends_in_softmax();
   batch = noise.size(0);
   at::Tensor logits = values[0];
-  if (logits.dim() < 2 || logits.size(0) != batch || logits.numel() / batch != logits.size(1) || !logits.is_floating_point())
+  if (logits.dim() < 2 || logits.size(0) != batch || logits.numel() / batch != logits.size(1) ||
+      !logits.is_floating_point())
     bad_input("{}: gives an output of shape {} for {} images, not one score per class", info.path,
               fmt::format("{}", fmt::join(logits.sizes(), "x")), batch);
   info.classes = logits.size(1);
@@ -287,7 +293,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     taps.push_back(std::move(tap));
     observable.push_back(i);
   }
-  executor->keep_taps(observable);
+  executor->keep_taps(observable, taps);
 }
 
 Outputs Network::run(const at::Tensor& images, const Request& request) {

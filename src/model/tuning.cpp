@@ -15,13 +15,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kLongestPass = 0.25;         // seconds; a larger micro-batch makes a campaign's steps too coarse
+constexpr double kLongestPass = 0.25;  // seconds; a larger micro-batch makes a campaign's steps too coarse
 constexpr std::int64_t kSmallest = 4;
 constexpr std::int64_t kLargest = 128;
 constexpr int kRepeats = 3;
-constexpr double kWorthwhile = 0.97;          // a change must save 3% to count as faster
+constexpr double kWorthwhile = 0.97;  // a change must save 3% to count as faster
 
-std::filesystem::path record_path() { return cache_folder() / "tuning.json"; }
+std::filesystem::path record_path() {
+  return cache_folder() / "tuning.json";
+}
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -66,7 +68,7 @@ double measure(const Network::Impl& impl, const Plan& plan, const Execution& for
 }
 
 Execution measure_best(const Network::Impl& impl) {
-  std::shared_ptr<const Plan> plan = impl.executor->plan({}, {}, false);
+  std::shared_ptr<const Plan> plan = impl.executor->plan({}, {}, Executor::Form::whole_final);
   bool try_channels_last = !impl.card.preprocess.channels_last;  // then the model's own input is already last
   Execution best{kSmallest, false};
   double best_time = 1e30;
@@ -109,7 +111,8 @@ Execution tuned_execution(Network::Impl& impl) {
     if (known.micro_batch >= 1 && known.micro_batch <= kLargest) return known;
   }
   Execution choice = measure_best(impl);
-  log::debug("micro-batch of {}: {}{}", impl.info.path, choice.micro_batch, choice.channels_last ? ", channels last" : "");
+  log::debug("micro-batch of {}: {}{}", impl.info.path, choice.micro_batch,
+             choice.channels_last ? ", channels last" : "");
   remember(key, choice);
   return choice;
 }

@@ -23,11 +23,12 @@ namespace importer = galvani::onnx;
 namespace {
 
 enum class Verdict { passed, refused, failed };
+const char* const kVerdicts[] = {"passed", "refused", "failed"};
 
 struct Case {
   std::string suite;
   std::string name;
-  std::string op;  // the operator the case is about: the first node's
+  std::set<std::string> operators;
   std::int64_t opset = 0;
   Verdict verdict = Verdict::failed;
   std::string reason;
@@ -51,8 +52,7 @@ void compare(const at::Tensor& actual, const at::Tensor& expected, const std::st
   if (actual.scalar_type() != expected.scalar_type())
     throw Mismatch(fmt::format("{} has type {} instead of {}", where, c10::toString(actual.scalar_type()),
                                c10::toString(expected.scalar_type())));
-  if (actual.sizes() != expected.sizes())
-    throw Mismatch(fmt::format("{} has another shape than expected", where));
+  if (actual.sizes() != expected.sizes()) throw Mismatch(fmt::format("{} has another shape than expected", where));
   if (actual.numel() == 0) return;
   at::Tensor a = actual.to(at::kDouble);
   at::Tensor b = expected.to(at::kDouble);
@@ -86,8 +86,8 @@ void run_case(Case& test, const fs::path& folder) {
   try {
     std::string bytes = read_file(folder / "model.onnx");
     ::onnx::ModelProto model;
-    if (model.ParseFromString(bytes) && model.graph().node_size() > 0) {
-      test.op = model.graph().node(0).op_type();
+    if (model.ParseFromString(bytes)) {
+      for (const auto& node : model.graph().node()) test.operators.insert(node.op_type());
       for (const auto& import : model.opset_import()) test.opset = std::max<std::int64_t>(test.opset, import.version());
     }
     importer::Program program = importer::import_onnx(bytes, folder, "model.onnx");
@@ -113,6 +113,22 @@ void run_case(Case& test, const fs::path& folder) {
   }
 }
 
+const std::vector<std::string> kSuites = {"node", "pytorch-converted", "pytorch-operator", "simple", "real"};
+
+std::string summary(const std::vector<Case>& cases) {
+  std::string text;
+  for (const std::string& suite : kSuites) {
+    int counts[3] = {0, 0, 0};
+    for (const Case& test : cases) {
+      if (test.suite == suite) ++counts[static_cast<int>(test.verdict)];
+    }
+    int total = counts[0] + counts[1] + counts[2];
+    if (total == 0) continue;
+    text += fmt::format("{}: {} passed, {} refused, {} failed of {}\n", suite, counts[0], counts[1], counts[2], total);
+  }
+  return text;
+}
+
 std::string refused_operator(const std::string& reason) {
   std::size_t start = reason.find("operator '");
   if (start == std::string::npos) return "";
@@ -128,30 +144,51 @@ std::string short_reason(const std::string& reason) {
   return start == std::string::npos ? reason : reason.substr(start + 2);
 }
 
+// A passed case counts for every operator in it, a refused one for the operator it was refused for.
 std::string markdown(const std::vector<Case>& cases) {
   struct Row {
     std::set<std::int64_t> opsets;
     int passed = 0;
-    int total = 0;
+    int refused = 0;
     std::set<std::string> reasons;
   };
   std::map<std::string, Row> rows;
   for (const Case& test : cases) {
-    std::string op = test.verdict == Verdict::refused ? refused_operator(test.reason) : test.op;
-    Row& row = rows[op];
-    row.opsets.insert(test.opset);
-    ++row.total;
-    if (test.verdict == Verdict::passed) ++row.passed;
-    if (test.verdict == Verdict::refused) row.reasons.insert(short_reason(test.reason));
+    std::set<std::string> operators = test.operators;
+    if (test.verdict == Verdict::refused) operators = {refused_operator(test.reason)};
+    for (const std::string& op : operators) {
+      Row& row = rows[op];
+      row.opsets.insert(test.opset);
+      if (test.verdict == Verdict::passed) ++row.passed;
+      if (test.verdict != Verdict::refused) continue;
+      ++row.refused;
+      row.reasons.insert(short_reason(test.reason));
+    }
   }
-  std::string text = "| operator | opsets | passed | refused | cases | refused because it |\n|---|---|---|---|---|---|\n";
+  std::string text = "```\n" + summary(cases) + "```\n";
+  text += "\n| operator | opsets seen | passed | refused | cases | why refused |\n|---|---|---|---|---|---|\n";
   for (const auto& [op, row] : rows) {
     std::string opsets, reasons;
     for (std::int64_t opset : row.opsets) opsets += (opsets.empty() ? "" : ", ") + std::to_string(opset);
     for (const std::string& reason : row.reasons) reasons += (reasons.empty() ? "" : "; ") + reason;
-    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", op, opsets, row.passed, row.total - row.passed, row.total, reasons);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", op, opsets, row.passed, row.refused,
+                        row.passed + row.refused, reasons);
   }
   return text;
+}
+
+// Replaces what is between the markers of an existing document; a new one is the generated text alone.
+void write_markdown(const fs::path& path, const std::string& generated) {
+  const std::string begin = "<!-- conformance: begin -->\n", end = "<!-- conformance: end -->";
+  std::string text = begin + generated + end + "\n";
+  if (fs::exists(path)) {
+    std::string old = read_file(path);
+    std::size_t from = old.find(begin), to = old.find(end);
+    if (from == std::string::npos || to == std::string::npos || to < from)
+      bad_input("{}: has no conformance markers", path.string());
+    text = old.substr(0, from + begin.size()) + generated + old.substr(to);
+  }
+  write_file(path, text);
 }
 
 }  // namespace
@@ -178,8 +215,7 @@ int main(int argc, char** argv) {
   }
   init_runtime();
   std::vector<Case> cases;
-  std::vector<std::string> suites = {"node", "pytorch-converted", "pytorch-operator", "simple", "real"};
-  for (const std::string& suite : suites) {
+  for (const std::string& suite : kSuites) {
     if (!fs::is_directory(root / suite)) continue;
     std::vector<fs::path> folders;
     for (const auto& entry : fs::directory_iterator(root / suite)) {
@@ -194,7 +230,8 @@ int main(int argc, char** argv) {
       test.suite = suite;
       test.name = name;
       run_case(test, folder);
-      if (verbose) std::cout << name << ": " << static_cast<int>(test.verdict) << " " << test.reason << std::endl;
+      if (verbose)
+        std::cout << name << ": " << kVerdicts[static_cast<int>(test.verdict)] << " " << test.reason << std::endl;
       cases.push_back(test);
     }
   }
@@ -215,17 +252,7 @@ int main(int argc, char** argv) {
     for (const std::string& reason : reasons) std::cout << " " << reason << ";";
     std::cout << "\n";
   }
-  for (const std::string& suite : suites) {
-    int passed = 0, turned_down = 0, failed = 0;
-    for (const Case& test : cases) {
-      if (test.suite != suite) continue;
-      passed += test.verdict == Verdict::passed;
-      turned_down += test.verdict == Verdict::refused;
-      failed += test.verdict == Verdict::failed;
-    }
-    std::cout << fmt::format("{}: {} passed, {} refused, {} failed of {}\n", suite, passed, turned_down, failed,
-                             passed + turned_down + failed);
-  }
-  if (!markdown_file.empty()) write_file(markdown_file, markdown(cases));
-  return failures > 0 ? 1 : 0;
+  std::cout << summary(cases);
+  if (!markdown_file.empty()) write_markdown(markdown_file, markdown(cases));
+  return failures > 0 || cases.empty() ? 1 : 0;
 }

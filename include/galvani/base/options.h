@@ -20,7 +20,7 @@ struct OptionInfo {
   std::string name;
   OptionValue fallback;  // its alternative is the option's type
   std::string help;
-  std::optional<double> low;         // inclusive bounds of a number
+  std::optional<double> low;  // inclusive bounds of a number
   std::optional<double> high;
   std::vector<std::string> choices;  // what a string may be; empty: anything
 };

@@ -26,11 +26,11 @@ class Rng {
 
   std::uint32_t next_u32();
   std::uint64_t next_u64();
-  double uniform();                            // [0, 1)
-  double uniform(double low, double high);     // [low, high)
-  std::uint64_t below(std::uint64_t n);        // [0, n), unbiased; REQUIRES n > 0
+  double uniform();                                           // [0, 1)
+  double uniform(double low, double high);                    // [low, high)
+  std::uint64_t below(std::uint64_t n);                       // [0, n), unbiased; REQUIRES n > 0
   std::int64_t between(std::int64_t low, std::int64_t high);  // [low, high]
-  double normal();                             // mean 0, standard deviation 1
+  double normal();                                            // mean 0, standard deviation 1
   bool chance(double p);
 
   void fill_uniform(float* out, std::size_t n);  // [0, 1)

@@ -1,5 +1,6 @@
 // What a model file says about itself beyond its graph: how it wants its input, what its classes are called, how good
-// it is. Stored in the ONNX metadata or the TorchScript archive; a `<model>.toml` beside the file and flags override it.
+// it is. Stored in the ONNX metadata or the TorchScript archive; a `<model>.toml` beside the file and flags override
+// it.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@ namespace galvani {
 struct Preprocess {
   double low = 0;
   double high = 1;
-  std::vector<double> mean;      // one per channel, one for all, or empty: 0; in the model's channel order
-  std::vector<double> deviation; // likewise; empty: 1
-  bool bgr = false;              // the model wants blue first; images are red first
-  bool channels_last = false;    // the model wants [N, H, W, C]
+  std::vector<double> mean;       // one per channel, one for all, or empty: 0; in the model's channel order
+  std::vector<double> deviation;  // likewise; empty: 1
+  bool bgr = false;               // the model wants blue first; images are red first
+  bool channels_last = false;     // the model wants [N, H, W, C]
 
   // images [B, C, H, W] uint8 or float on the 0..255 scale → float input of the model.
   at::Tensor apply(const at::Tensor& images) const;
@@ -33,13 +34,13 @@ struct Preprocess {
 
 struct ModelCard {
   Preprocess preprocess;
-  bool preprocess_known = false;           // somebody stated it; otherwise it is the default, a guess
-  std::vector<std::int64_t> input;         // [C, H, W]; empty: as the graph says
+  bool preprocess_known = false;    // somebody stated it; otherwise it is the default, a guess
+  std::vector<std::int64_t> input;  // [C, H, W]; empty: as the graph says
   std::vector<std::string> class_names;
   std::string architecture;
-  std::string data;                        // what it was trained on
-  std::optional<double> accuracy;          // in [0, 1]
-  std::string accuracy_data;               // on what that was measured
+  std::string data;                // what it was trained on
+  std::optional<double> accuracy;  // in [0, 1]
+  std::string accuracy_data;       // on what that was measured
 
   std::string to_json() const;
   // `where` names the source in errors.
@@ -49,7 +50,7 @@ struct ModelCard {
 
 // What the flags of every verb that runs a model may say; empty: not given.
 struct CardFlags {
-  std::string mean;      // "0.5" or ".485,.456,.406"
+  std::string mean;  // "0.5" or ".485,.456,.406"
   std::string deviation;
   std::string range;     // "0..1"
   std::string channels;  // rgb | bgr

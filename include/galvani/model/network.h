@@ -20,28 +20,29 @@ const char* to_string(TapKind kind);
 
 // A place in the network that can be observed and masked.
 struct Tap {
-  std::string name;                 // "layer1.0.conv1", "fc", "conv1/relu"
+  std::string name;  // "layer1.0.conv1", "fc", "conv1/relu"
   TapKind kind;
   std::string op;                   // "conv2d", "linear", "relu"
   std::string node;                 // the ONNX node's name; empty for TorchScript
   std::vector<std::int64_t> shape;  // of one input's value, such as [C, H, W]
   std::int64_t axis;                // of `shape`: where the neurons lie
   std::int64_t neurons() const { return shape[static_cast<std::size_t>(axis)]; }
-  std::int64_t units() const;       // scalars in all
+  std::int64_t units() const;                    // scalars in all
+  std::vector<std::int64_t> other_axes() const;  // of [B, ...shape], all but the batch and the neurons
 };
 
 struct NetworkInfo {
   std::string path;
-  std::string format;       // "onnx" or "torchscript"
-  std::string sha256;       // of the file
-  std::int64_t opset = 0;   // ONNX only
+  std::string format;      // "onnx" or "torchscript"
+  std::string sha256;      // of the file
+  std::int64_t opset = 0;  // ONNX only
   std::string producer;
   std::vector<std::int64_t> input;  // [C, H, W]
   std::int64_t classes = 0;
-  std::int64_t parameters = 0;      // trainable scalars
-  bool softmax = false;             // the file ends in a softmax; logits are taken before it
-  std::int64_t fixed_batch = 0;     // the graph takes only this batch size; 0: any
-  std::vector<std::string> notes;   // what a user should know, such as values that cannot be tapped
+  std::int64_t parameters = 0;     // trainable scalars
+  bool softmax = false;            // the file ends in a softmax; logits are taken before it
+  std::int64_t fixed_batch = 0;    // the graph takes only this batch size; 0: any
+  std::vector<std::string> notes;  // what a user should know, such as values that cannot be tapped
 };
 
 // One operator of the graph, for people to read.
@@ -54,8 +55,8 @@ struct Layer {
 
 // How forward passes are cut into pieces: what gives the bits of a result, besides the input itself.
 struct Execution {
-  std::int64_t micro_batch = 0;   // inputs a kernel call sees; 0: choose by measurement
-  bool channels_last = false;     // memory layout of activations
+  std::int64_t micro_batch = 0;  // inputs a kernel call sees; 0: choose by measurement
+  bool channels_last = false;    // memory layout of activations
 };
 
 enum class TapForm {
@@ -70,7 +71,7 @@ struct Pass {
   std::int64_t first;            // index of row 0 in the request
   std::int64_t count;            // rows before the padding
 };
-// A scalar for every row: [B].
+// A scalar for every row: [B]. Called from several threads at once, with gradients recorded.
 using Objective = std::function<at::Tensor(const Pass&)>;
 
 // Multiplies a tap's value, neuron by neuron, before the rest of the network sees it.
@@ -91,12 +92,12 @@ struct Request {
 };
 
 struct Outputs {
-  at::Tensor logits;                        // [N, classes] float
-  std::vector<at::Tensor> taps;             // as requested
-  at::Tensor objective;                     // [N]
-  at::Tensor input_gradient;                // [N, C, H, W] per pixel unit (0..255)
-  std::vector<at::Tensor> tap_gradients;    // [N, ...shape]
-  std::vector<at::Tensor> mask_gradients;   // [N, neurons]
+  at::Tensor logits;                       // [N, classes] float
+  std::vector<at::Tensor> taps;            // as requested
+  at::Tensor objective;                    // [N]
+  at::Tensor input_gradient;               // [N, C, H, W] per pixel unit (0..255)
+  std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
+  std::vector<at::Tensor> mask_gradients;  // [N, neurons]
 };
 
 class Network {

@@ -25,7 +25,8 @@ class Optimizer {
   virtual void prepare(const std::vector<at::Tensor>& parameters) = 0;
   // One step for parameter `i`; called for all parameters, from several threads. `rate` is the learning rate,
   // `step` counts from 1.
-  virtual void update(std::size_t i, at::Tensor& parameter, const at::Tensor& gradient, double rate, std::int64_t step) = 0;
+  virtual void update(std::size_t i, at::Tensor& parameter, const at::Tensor& gradient, double rate,
+                      std::int64_t step) = 0;
   virtual std::vector<at::Tensor*> state() = 0;
   virtual double base_rate() const = 0;
 };

@@ -9,6 +9,15 @@ namespace galvani::onnx {
 
 using ::onnx::AttributeProto;
 
+namespace {
+
+// 0.1f means 0.1 to whoever wrote it, not 0.10000000149011612; as a float it is the same number.
+double shortest(float value) {
+  return std::isfinite(value) ? std::stod(fmt::format("{}", value)) : value;
+}
+
+}  // namespace
+
 Node::Node(const std::string& label, const ::onnx::NodeProto& proto, Attributes attributes, std::int64_t opset,
            std::vector<Value*> inputs, std::string variable, std::vector<bool> used, Sink& sink)
     : label_(label),
@@ -46,7 +55,8 @@ std::string Node::in(int i, bool trainable) {
   Value& value = reach(i);
   if (!trainable) value.frozen = true;
   std::string text = value.known ? sink_.constant(value) : value.variable;
-  if (widen_half_ && value.type == at::kHalf) return temporary(fmt::format("torch.to({}, {})", text, type_text(at::kFloat)));
+  if (widen_half_ && value.type == at::kHalf)
+    return temporary(fmt::format("torch.to({}, {})", text, type_text(at::kFloat)));
   return text;
 }
 
@@ -72,7 +82,8 @@ std::optional<double> Node::known_number(int i) const {
   if (!value.known) return std::nullopt;
   if (value.known->numel() != 1) refuse("needs one number as its input {} and has {}", i, value.known->numel());
   value.frozen = true;
-  return value.known->to(at::kDouble).reshape({-1})[0].item<double>();
+  double number = value.known->to(at::kDouble).reshape({-1})[0].item<double>();
+  return value.type == at::kFloat ? shortest(static_cast<float>(number)) : number;
 }
 
 std::string Node::integers(int i) {
@@ -92,10 +103,14 @@ std::string Node::integer(int i) {
   return temporary(fmt::format("galvani_onnx.integer({})", in(i, false)));
 }
 
-std::string Node::number(int i) {
-  if (!at::isFloatingType(type(i))) return integer(i);
+std::string Node::real(int i) {
+  if (!at::isFloatingType(type(i))) refuse("needs a floating-point number as its input {}", i);
   if (auto literal = known_number(i)) return number_text(*literal);
   return temporary(fmt::format("galvani_onnx.real({})", in(i, false)));
+}
+
+std::string Node::number(int i) {
+  return at::isFloatingType(type(i)) ? real(i) : integer(i);
 }
 
 bool Node::given(const char* name) const {
@@ -134,8 +149,7 @@ std::int64_t Node::integer(const char* name, std::int64_t fallback) const {
 double Node::real(const char* name, double fallback) const {
   const AttributeProto* found = attribute(name, AttributeProto::FLOAT);
   if (!found) return fallback;
-  // 0.1f means 0.1 to whoever wrote it: go through the shortest decimal instead of 0.10000000149011612.
-  return std::isfinite(found->f()) ? std::stod(fmt::format("{}", found->f())) : found->f();
+  return shortest(found->f());
 }
 
 std::string Node::text(const char* name, const std::string& fallback) const {
@@ -155,7 +169,8 @@ std::vector<double> Node::reals(const char* name) const {
 
 std::vector<std::string> Node::texts(const char* name) const {
   const AttributeProto* found = attribute(name, AttributeProto::STRINGS);
-  return found ? std::vector<std::string>(found->strings().begin(), found->strings().end()) : std::vector<std::string>();
+  return found ? std::vector<std::string>(found->strings().begin(), found->strings().end())
+               : std::vector<std::string>();
 }
 
 std::string Node::temporary(const std::string& expression, const char* prefix) {
@@ -187,8 +202,10 @@ void Node::out(const std::string& expression, at::ScalarType type, int rank) {
   set_result(0, variable_, type, rank);
 }
 
-void Node::outs(const std::string& expression, const std::vector<at::ScalarType>& types, const std::vector<int>& ranks) {
-  if (output_count() > static_cast<int>(types.size())) refuse("has {} outputs instead of {}", output_count(), types.size());
+void Node::outs(const std::string& expression, const std::vector<at::ScalarType>& types,
+                const std::vector<int>& ranks) {
+  if (output_count() > static_cast<int>(types.size()))
+    refuse("has {} outputs instead of {}", output_count(), types.size());
   if (output_count() < 1) refuse("has no output");
   std::string targets;
   std::vector<std::string> variables;
@@ -231,7 +248,7 @@ std::string number_text(double value) {
 }
 
 std::string float_text(float value) {
-  return std::isfinite(value) ? number_text(std::stod(fmt::format("{}", value))) : number_text(value);
+  return number_text(shortest(value));
 }
 
 std::string int_text(std::int64_t value) {
@@ -297,9 +314,9 @@ Emit expression(const char* format) {
 const Operator* find_operator(const std::string& name, std::int64_t opset, bool& known) {
   static const std::vector<Operator> table = [] {
     std::vector<Operator> rows;
-    for (auto part : {math_operators, logic_operators, nn_operators, norm_operators, tensor_operators, index_operators,
-                      reduce_operators, quant_operators, image_operators, recurrent_operators, signal_operators,
-                      loss_operators}) {
+    for (auto part :
+         {math_operators, logic_operators, nn_operators, norm_operators, tensor_operators, index_operators,
+          reduce_operators, quant_operators, image_operators, recurrent_operators, signal_operators, loss_operators}) {
       for (Operator& row : part()) rows.push_back(std::move(row));
     }
     return rows;

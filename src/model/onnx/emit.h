@@ -29,9 +29,9 @@ struct Value {
   std::optional<at::Tensor> known;  // its value, where that is fixed by the file
   Origin origin = Origin::computed;
   std::int64_t number = -1;  // of a constant, in the order of the file
-  bool named = false;   // the file can be updated by this name: an initialiser or a Constant node's output
-  bool frozen = false;  // never trained: running statistics and arguments
-  std::string problem;  // why it cannot be read, such as an element type we have no tensors for
+  bool named = false;        // the file can be updated by this name: an initialiser or a Constant node's output
+  bool frozen = false;       // never trained: running statistics and arguments
+  std::string problem;       // why it cannot be read, such as an element type we have no tensors for
 };
 
 // Where lines go: the module's forward, or a throw-away function that folds constants.
@@ -74,6 +74,7 @@ class Node {
   std::string integers(int i);
   std::string reals(int i);
   std::string integer(int i);
+  std::string real(int i);
   std::string number(int i);  // of the input's own kind: an int or a float
 
   bool given(const char* name) const;
@@ -92,7 +93,8 @@ class Node {
   void out(const std::string& expression, int rank = -1);
   void out(const std::string& expression, at::ScalarType type, int rank = -1);
   // Several outputs from an expression whose value is a tuple.
-  void outs(const std::string& expression, const std::vector<at::ScalarType>& types, const std::vector<int>& ranks = {});
+  void outs(const std::string& expression, const std::vector<at::ScalarType>& types,
+            const std::vector<int>& ranks = {});
   // Output 0 is input i itself.
   void same_as(int i);
 
@@ -162,8 +164,8 @@ const Operator* find_operator(const std::string& name, std::int64_t opset, bool&
 Emit expression(const char* format);
 
 // Literals.
-std::string number_text(double value);       // always a float literal
-std::string float_text(float value);         // the shortest float literal that is this float
+std::string number_text(double value);  // always a float literal
+std::string float_text(float value);    // the shortest float literal that is this float
 std::string int_text(std::int64_t value);
 std::string ints_text(const std::vector<std::int64_t>& values);
 std::string reals_text(const std::vector<double>& values);

@@ -181,7 +181,8 @@ void Importer::add_outputs() {
     if (found == graph_.end())
       bad_input("{}: nothing computes the graph's output '{}'", label_, printable(proto.name()));
     Value& value = *found->second;
-    if (!value.problem.empty()) bad_input("{}: output '{}' is a value {}", label_, printable(proto.name()), value.problem);
+    if (!value.problem.empty())
+      bad_input("{}: output '{}' is a value {}", label_, printable(proto.name()), value.problem);
     Program::Port port{proto.name(), value.type, false, {}};
     if (proto.type().has_tensor_type() && proto.type().tensor_type().has_shape()) {
       port.shaped = true;
@@ -197,7 +198,8 @@ void Importer::add_outputs() {
   line(texts.size() == 1 ? "return " + all : "return (" + all + ")");
 }
 
-// Node order of the file where that works, otherwise the nearest order in which every name is defined before it is read.
+// Node order of the file where that works, otherwise the nearest order in which every name is defined before it is
+// read.
 std::vector<const NodeProto*> Importer::sorted(const Nodes& nodes, const Scope& scope) const {
   std::unordered_map<std::string, int> producer;
   for (int i = 0; i < nodes.size(); ++i) {
@@ -384,7 +386,8 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
     row->emit(folded);
     results = sink.run(folded, label_);
     for (const Value& result : results) folded_bytes_ += static_cast<std::int64_t>(result.known->nbytes());
-    if (folded_bytes_ > kMaxFoldedBytes) bad_input("{}: its constants need more than {} bytes", label_, kMaxFoldedBytes);
+    if (folded_bytes_ > kMaxFoldedBytes)
+      bad_input("{}: its constants need more than {} bytes", label_, kMaxFoldedBytes);
   } else {
     row->emit(node);
     results = node.results();
@@ -407,7 +410,8 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
 void Importer::finish_parameters() {
   for (const auto& [number, value] : materialised_) {
     bool trainable = value->origin == Value::Origin::initializer && at::isFloatingType(value->type) && !value->frozen;
-    program_.parameters.push_back({fmt::format("p{}", number), value->named ? value->name : "", *value->known, trainable});
+    program_.parameters.push_back(
+        {fmt::format("p{}", number), value->named ? value->name : "", *value->known, trainable});
   }
 }
 

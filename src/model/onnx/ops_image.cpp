@@ -25,13 +25,14 @@ void resize(Node& node, const std::string& scales, const std::string& sizes, con
   std::int64_t coordinate = choice(node, "coordinate_transformation_mode", coordinates,
                                    {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric",
                                     "tf_crop_and_resize", "tf_half_pixel_for_nn", "half_pixel_symmetric"});
-  std::int64_t nearest = choice(node, "nearest_mode", rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
-  node.out(fmt::format("galvani_onnx.resize({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})", node.in(0), scales, sizes, region,
-                       ints_text(node.integers("axes")), mode, coordinate, nearest,
-                       number_text(node.real("cubic_coeff_a", -0.75)),
-                       bool_text(node.integer("exclude_outside", 0) != 0),
-                       number_text(node.real("extrapolation_value", 0))),
-           node.rank(0));
+  std::int64_t nearest =
+      choice(node, "nearest_mode", rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  node.out(
+      fmt::format("galvani_onnx.resize({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})", node.in(0), scales, sizes, region,
+                  ints_text(node.integers("axes")), mode, coordinate, nearest,
+                  number_text(node.real("cubic_coeff_a", -0.75)), bool_text(node.integer("exclude_outside", 0) != 0),
+                  number_text(node.real("extrapolation_value", 0))),
+      node.rank(0));
 }
 
 bool holds_anything(const Node& node, int i) {
@@ -58,13 +59,15 @@ void emit_upsample(Node& node) {
 }
 
 void emit_grid_sample(Node& node) {
-  if (node.rank(0) != 4 && node.rank(0) != -1) node.refuse("samples a tensor of {} axes, which is not supported", node.rank(0));
+  if (node.rank(0) != 4 && node.rank(0) != -1)
+    node.refuse("samples a tensor of {} axes, which is not supported", node.rank(0));
   std::string name = node.text("mode", "bilinear");
   // Opset 20 renamed two of them.
   if (name == "linear") name = "bilinear";
   if (name == "cubic") name = "bicubic";
   std::int64_t mode = choice(node, "mode", name, {"bilinear", "nearest", "bicubic"});
-  std::int64_t padding = choice(node, "padding_mode", node.text("padding_mode", "zeros"), {"zeros", "border", "reflection"});
+  std::int64_t padding =
+      choice(node, "padding_mode", node.text("padding_mode", "zeros"), {"zeros", "border", "reflection"});
   node.out(fmt::format("torch.grid_sampler({}, {}, {}, {}, {})", node.in(0), node.in(1), mode, padding,
                        bool_text(node.integer("align_corners", 0) != 0)),
            4);
@@ -74,8 +77,9 @@ void emit_roi_align(Node& node) {
   std::int64_t mode = choice(node, "mode", node.text("mode", "avg"), {"avg", "max"});
   // Before opset 16 there was only the coordinate system without the half-pixel shift.
   std::string fallback = node.opset() >= 16 ? "half_pixel" : "output_half_pixel";
-  std::int64_t shifted = choice(node, "coordinate_transformation_mode",
-                                node.text("coordinate_transformation_mode", fallback), {"output_half_pixel", "half_pixel"});
+  std::int64_t shifted =
+      choice(node, "coordinate_transformation_mode", node.text("coordinate_transformation_mode", fallback),
+             {"output_half_pixel", "half_pixel"});
   node.out(fmt::format("galvani_onnx.roi_align({}, {}, {}, {}, {}, {}, {}, {}, {})", node.in(0), node.in(1), node.in(2),
                        int_text(node.integer("output_height", 1)), int_text(node.integer("output_width", 1)),
                        int_text(node.integer("sampling_ratio", 0)), number_text(node.real("spatial_scale", 1)),
@@ -85,10 +89,10 @@ void emit_roi_align(Node& node) {
 
 void emit_non_max_suppression(Node& node) {
   std::string most = node.has(2) ? node.integer(2) : "0";
-  std::string overlap = node.has(3) ? node.number(3) : "0.0";
-  std::string score = node.has(4) ? node.number(4) : "None";
-  node.out(fmt::format("galvani_onnx.non_max_suppression({}, {}, {}, {}, {}, {})", node.in(0), node.in(1), most, overlap, score,
-                       bool_text(node.integer("center_point_box", 0) != 0)),
+  std::string overlap = node.has(3) ? node.real(3) : "0.0";
+  std::string score = node.has(4) ? node.real(4) : "None";
+  node.out(fmt::format("galvani_onnx.non_max_suppression({}, {}, {}, {}, {}, {})", node.in(0), node.in(1), most,
+                       overlap, score, bool_text(node.integer("center_point_box", 0) != 0)),
            at::kLong, 2);
 }
 

@@ -18,19 +18,22 @@ void emit_gather(Node& node) {
   auto index = node.known_integers(1);
   // One fixed index picks a plane; this is how exporters take a token or a size.
   if (index && index->size() == 1 && node.rank(1) == 0)
-    return node.out(fmt::format("torch.select({}, {}, {})", node.in(0), int_text(axis), int_text(index->front())), rank);
+    return node.out(fmt::format("torch.select({}, {}, {})", node.in(0), int_text(axis), int_text(index->front())),
+                    rank);
   node.out(fmt::format("galvani_onnx.gather({}, {}, {})", node.in(0), node.in(1), int_text(axis)), rank);
 }
 
 void emit_gather_elements(Node& node) {
   require_indices(node, 1);
-  node.out(fmt::format("galvani_onnx.gather_elements({}, {}, {})", node.in(0), node.in(1), int_text(node.integer("axis", 0))),
+  node.out(fmt::format("galvani_onnx.gather_elements({}, {}, {})", node.in(0), node.in(1),
+                       int_text(node.integer("axis", 0))),
            node.rank(0));
 }
 
 void emit_gather_nd(Node& node) {
   require_indices(node, 1);
-  node.out(fmt::format("galvani_onnx.gather_nd({}, {}, {})", node.in(0), node.in(1), int_text(node.integer("batch_dims", 0))));
+  node.out(fmt::format("galvani_onnx.gather_nd({}, {}, {})", node.in(0), node.in(1),
+                       int_text(node.integer("batch_dims", 0))));
 }
 
 std::int64_t reduction(const Node& node) {
@@ -67,7 +70,8 @@ void emit_one_hot(Node& node) {
   }
   // The depth may be of any type of number.
   std::string depth = node.temporary(fmt::format("galvani_onnx.integer({})", node.in(1, false)));
-  node.out(fmt::format("galvani_onnx.one_hot({}, {}, {}, {})", node.in(0), depth, node.in(2), int_text(node.integer("axis", -1))),
+  node.out(fmt::format("galvani_onnx.one_hot({}, {}, {}, {})", node.in(0), depth, node.in(2),
+                       int_text(node.integer("axis", -1))),
            node.type(2), node.rank(0) >= 0 ? node.rank(0) + 1 : -1);
 }
 
@@ -86,7 +90,8 @@ void emit_top_k(Node& node) {
   std::string k = node.opset() < 10 ? int_text(node.integer("k", 1)) : node.integer(1);
   bool largest = node.integer("largest", 1) != 0;
   node.integer("sorted", 1);
-  node.outs(fmt::format("galvani_onnx.top_k({}, {}, {}, {})", node.in(0), k, int_text(node.integer("axis", -1)), bool_text(largest)),
+  node.outs(fmt::format("galvani_onnx.top_k({}, {}, {}, {})", node.in(0), k, int_text(node.integer("axis", -1)),
+                        bool_text(largest)),
             {node.type(0), at::kLong}, {node.rank(0), node.rank(0)});
 }
 

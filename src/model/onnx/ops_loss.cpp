@@ -11,7 +11,10 @@ std::string loss_arguments(Node& node) {
   std::string kind = node.text("reduction", "mean");
   if (kind != "none" && kind != "mean" && kind != "sum") node.refuse("has an unknown reduction");
   std::string ignored = node.given("ignore_index") ? int_text(node.integer("ignore_index", 0)) : "None";
-  return fmt::format("{}, {}, {}, {}", node.in(1), node.in_or_none(2), ignored, kind == "none" ? 0 : kind == "mean" ? 1 : 2);
+  return fmt::format("{}, {}, {}, {}", node.in(1), node.in_or_none(2), ignored,
+                     kind == "none"   ? 0
+                     : kind == "mean" ? 1
+                                      : 2);
 }
 
 void emit_nll(Node& node) {

@@ -10,6 +10,7 @@ namespace galvani::onnx {
 namespace {
 
 void require_same_type(Node& node, int from, int to) {
+  node.value(from);
   for (int i = from + 1; i < to; ++i) {
     if (node.type(i) != node.type(from))
       node.refuse("mixes the element types {} and {}", c10::toString(node.type(from)), c10::toString(node.type(i)));
@@ -29,7 +30,8 @@ int broadcast_rank(const Node& node) {
 std::string second_operand(Node& node) {
   std::string b = node.in(1);
   if (node.opset() >= 7 || node.integer("broadcast", 0) == 0 || !node.given("axis")) return b;
-  return node.temporary(fmt::format("galvani_onnx.align({}, {}, {})", b, node.in(0), int_text(node.integer("axis", 0))));
+  return node.temporary(
+      fmt::format("galvani_onnx.align({}, {}, {})", b, node.in(0), int_text(node.integer("axis", 0))));
 }
 
 Emit binary(const char* function) {
@@ -80,7 +82,8 @@ void emit_mean(Node& node) {
   require_same_type(node, 0, node.input_count());
   std::vector<std::string> inputs = node.all_inputs();
   std::string total = inputs.at(0);
-  for (std::size_t i = 1; i < inputs.size(); ++i) total = node.temporary(fmt::format("torch.add({}, {})", total, inputs[i]));
+  for (std::size_t i = 1; i < inputs.size(); ++i)
+    total = node.temporary(fmt::format("torch.add({}, {})", total, inputs[i]));
   node.out(fmt::format("torch.div({}, {})", total, inputs.size()), broadcast_rank(node));
 }
 
@@ -185,9 +188,12 @@ void emit_gemm(Node& node) {
   if (right && plain && vector_bias && floating)
     return node.out(fmt::format("torch.linear({}, {}, {})", a, b, node.in_or_none(2)), 2);
   if (right) b = node.temporary(fmt::format("torch.t({})", b));
-  auto scale = [&](double factor) { return floating ? number_text(factor) : int_text(static_cast<std::int64_t>(factor)); };
+  auto scale = [&](double factor) {
+    return floating ? number_text(factor) : int_text(static_cast<std::int64_t>(factor));
+  };
   if (node.has(2))
-    return node.out(fmt::format("torch.addmm({}, {}, {}, beta={}, alpha={})", node.in(2), a, b, scale(beta), scale(alpha)), 2);
+    return node.out(
+        fmt::format("torch.addmm({}, {}, {}, beta={}, alpha={})", node.in(2), a, b, scale(beta), scale(alpha)), 2);
   if (plain) return node.out(fmt::format("torch.mm({}, {})", a, b), 2);
   std::string product = node.temporary(fmt::format("torch.mm({}, {})", a, b));
   node.out(fmt::format("torch.mul({}, {})", product, scale(alpha)), 2);

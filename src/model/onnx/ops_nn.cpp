@@ -15,12 +15,13 @@ void emit_conv(Node& node) {
   require_floating(node);
   bool kernel_known = node.given("kernel_shape") || node.value(1).known;
   Window window = read_window(node, kernel_of_weight(node, 1));
-  if (window.same != Window::Same::no && !kernel_known) node.refuse("pads for a kernel whose size the file does not tell");
+  if (window.same != Window::Same::no && !kernel_known)
+    node.refuse("pads for a kernel whose size the file does not tell");
   std::string x = node.in(0);
   if (!window.symmetric()) x = pad_first(node, window, x, "0.0");
   node.out(fmt::format("torch.conv{}d({}, {}, {}, {}, {}, {}, {})", window.spatial, x, node.in(1), node.in_or_none(2),
                        ints_text(window.strides), ints_text(window.before), ints_text(window.dilations),
-                       int_text(node.integer("group", 1))),
+                       int_text(group_count(node))),
            window.spatial + 2);
 }
 
@@ -32,7 +33,7 @@ void emit_conv_transpose(Node& node) {
   std::vector<std::int64_t> extra = node.integers("output_padding", std::vector<std::int64_t>(n, 0));
   check_list(node, "output_padding", extra, n, 0);
   std::vector<std::int64_t> shape = node.integers("output_shape");
-  std::string group = int_text(node.integer("group", 1));
+  std::string group = int_text(group_count(node));
   bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   bool fits = true;
   for (std::size_t i = 0; i < n; ++i) fits &= extra[i] < std::max(window.strides[i], window.dilations[i]);
@@ -47,8 +48,8 @@ void emit_conv_transpose(Node& node) {
     if (shape.size() == n + 2) shape.erase(shape.begin(), shape.begin() + 2);
     check_list(node, "output_shape", shape, n, 1);
   }
-  node.out(fmt::format("galvani_onnx.conv_transpose({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})", node.in(0), node.in(1),
-                       node.in_or_none(2), ints_text(window.strides), ints_text(window.dilations),
+  node.out(fmt::format("galvani_onnx.conv_transpose({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})", node.in(0),
+                       node.in(1), node.in_or_none(2), ints_text(window.strides), ints_text(window.dilations),
                        ints_text(window.before), ints_text(window.after), ints_text(extra), group, ints_text(shape),
                        same ? (automatic == "SAME_UPPER" ? "1" : "2") : "0"),
            window.spatial + 2);
@@ -93,19 +94,19 @@ void emit_average_pool(Node& node) {
     if (dilation != 1) node.refuse("has dilations, which is not supported");
   }
   if (narrow_padding(window)) {
-    return node.out(fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {}, {})", window.spatial, node.in(0),
-                                ints_text(window.kernel), ints_text(window.strides), ints_text(window.before),
-                                bool_text(ceil), bool_text(count_padding)),
-                    window.spatial + 2);
+    return node.out(
+        fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {}, {})", window.spatial, node.in(0), ints_text(window.kernel),
+                    ints_text(window.strides), ints_text(window.before), bool_text(ceil), bool_text(count_padding)),
+        window.spatial + 2);
   }
   std::string x = node.in(0);
   Window copy = window;
   std::string padded = pad_first(node, window, x, "0.0");
   if (count_padding) {
-    return node.out(fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {})", window.spatial, padded,
-                                ints_text(window.kernel), ints_text(window.strides), ints_text(window.before),
-                                bool_text(ceil)),
-                    window.spatial + 2);
+    return node.out(
+        fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {})", window.spatial, padded, ints_text(window.kernel),
+                    ints_text(window.strides), ints_text(window.before), bool_text(ceil)),
+        window.spatial + 2);
   }
   // Padding does not count: divide by the share of the window that lies on the input.
   std::string ones = pad_first(node, copy, node.temporary(fmt::format("torch.ones_like({})", x)), "0.0");

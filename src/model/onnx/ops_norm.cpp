@@ -12,19 +12,21 @@ void emit_batch_norm(Node& node) {
   // ONNX weighs the old statistics, torch the new ones.
   double kept = node.real("momentum", 0.9);
   std::string momentum = float_text(static_cast<float>(1 - kept));
-  if (node.opset() < 9 && node.integer("spatial", 1) == 0) node.refuse("is not per channel (spatial=0), which is not supported");
+  if (node.opset() < 9 && node.integer("spatial", 1) == 0)
+    node.refuse("is not per channel (spatial=0), which is not supported");
   node.integer("is_test", 1);
   bool training = node.integer("training_mode", 0) != 0;
   if (node.rank(0) == 1) node.refuse("normalises a tensor without channels");
-  std::string arguments = fmt::format("{}, {}, {}, {}, {}", node.in(0), node.in(1), node.in(2), node.in(3, false),
-                                      node.in(4, false));
+  std::string arguments =
+      fmt::format("{}, {}, {}, {}, {}", node.in(0), node.in(1), node.in(2), node.in(3, false), node.in(4, false));
   if (node.wants(1) || node.wants(2)) {
     // Someone reads the new statistics: training as ONNX defines it. Exports in training mode leave them unread.
     if (!training) node.refuse("gives statistics without being in training mode, which is not supported");
     return node.outs(fmt::format("galvani_onnx.batch_norm_training({}, {}, {})", arguments, epsilon, number_text(kept)),
                      {node.type(0), node.type(3), node.type(4)}, {node.rank(0), 1, 1});
   }
-  node.out(fmt::format("torch.batch_norm({}, self.training, {}, {}, False)", arguments, momentum, epsilon), node.rank(0));
+  node.out(fmt::format("torch.batch_norm({}, self.training, {}, {}, False)", arguments, momentum, epsilon),
+           node.rank(0));
 }
 
 void emit_dropout(Node& node) {
@@ -33,8 +35,9 @@ void emit_dropout(Node& node) {
     ratio = number_text(node.real("ratio", 0.5));
     node.integer("is_test", 0);
   } else {
-    ratio = node.has(1) ? node.number(1) : "0.5";
-    if (node.has(2) && !node.value(2).known) node.refuse("decides at run time whether it trains, which is not supported");
+    ratio = node.has(1) ? node.real(1) : "0.5";
+    if (node.has(2) && !node.value(2).known)
+      node.refuse("decides at run time whether it trains, which is not supported");
     node.integer("seed", 0);
   }
   bool mask_wanted = node.wants(1);
@@ -42,7 +45,8 @@ void emit_dropout(Node& node) {
   if (!mask_wanted) return;
   Value& mask = node.results().at(1);
   // Of a mask only the one of evaluation can be given: everything is kept.
-  mask.variable = node.temporary(fmt::format("torch.to(torch.ones_like({}), {})", node.in(0), type_text(at::kBool)), "o");
+  mask.variable =
+      node.temporary(fmt::format("torch.to(torch.ones_like({}), {})", node.in(0), type_text(at::kBool)), "o");
   mask.type = at::kBool;
   mask.rank = node.rank(0);
 }
@@ -59,8 +63,8 @@ void emit_layer_norm(Node& node) {
   std::int64_t stash = node.integer("stash_type", 1);
   if (stash != 1) node.refuse("keeps its statistics in another type than float, which is not supported");
   const Value& scale = node.value(1);
-  bool trailing = scale.known && (axis == -scale.known->dim() || (node.rank(0) >= 0 && axis >= 0 &&
-                                                                  node.rank(0) - axis == scale.known->dim()));
+  bool trailing = scale.known && (axis == -scale.known->dim() ||
+                                  (node.rank(0) >= 0 && axis >= 0 && node.rank(0) - axis == scale.known->dim()));
   if (!node.wants(1) && !node.wants(2) && trailing) {
     return node.out(fmt::format("torch.layer_norm({}, {}, {}, {}, {}, False)", node.in(0),
                                 ints_text(scale.known->sizes().vec()), node.in(1), node.in_or_none(2), epsilon),
@@ -72,15 +76,17 @@ void emit_layer_norm(Node& node) {
 }
 
 void emit_group_norm(Node& node) {
+  std::int64_t groups = node.integer("num_groups", 0);
+  if (groups < 1) node.refuse("has {} groups", groups);
   // Opset 18 scales per group; torch per channel.
   node.out(fmt::format("galvani_onnx.group_norm({}, {}, {}, {}, {})", node.in(0), node.in(1), node.in(2),
-                       int_text(node.integer("num_groups", 1)), number_text(node.real("epsilon", 1e-5))),
+                       int_text(groups), number_text(node.real("epsilon", 1e-5))),
            node.rank(0));
 }
 
 void emit_lrn(Node& node) {
   std::int64_t size = node.integer("size", 0);
-  if (size < 1) node.refuse("has a size of {}", size);
+  if (size < 1 || size > 65536) node.refuse("has a size of {}", size);
   node.out(fmt::format("galvani_onnx.local_response_norm({}, {}, {}, {}, {})", node.in(0), int_text(size),
                        number_text(node.real("alpha", 1e-4)), number_text(node.real("beta", 0.75)),
                        number_text(node.real("bias", 1))),
@@ -88,8 +94,9 @@ void emit_lrn(Node& node) {
 }
 
 void emit_mean_variance_norm(Node& node) {
-  node.out(fmt::format("galvani_onnx.mean_variance_norm({}, {})", node.in(0), ints_text(node.integers("axes", {0, 2, 3}))),
-           node.rank(0));
+  node.out(
+      fmt::format("galvani_onnx.mean_variance_norm({}, {})", node.in(0), ints_text(node.integers("axes", {0, 2, 3}))),
+      node.rank(0));
 }
 
 void emit_lp_norm(Node& node) {

@@ -10,7 +10,8 @@ namespace {
 at::ScalarType zero_point_type(const Node& node, int input) {
   if (!node.has(input)) return at::kByte;
   at::ScalarType type = node.type(input);
-  if (type != at::kByte && type != at::kChar) node.refuse("quantises to {}, which is not supported", c10::toString(type));
+  if (type != at::kByte && type != at::kChar)
+    node.refuse("quantises to {}, which is not supported", c10::toString(type));
   return type;
 }
 
@@ -41,8 +42,8 @@ void emit_matmul_integer(Node& node) {
 
 void emit_qlinear_matmul(Node& node) {
   at::ScalarType type = zero_point_type(node, 7);
-  std::string product = node.temporary(fmt::format("galvani_onnx.matmul_integer({}, {}, {}, {})", node.in(0), node.in(3),
-                                                   node.in(2), node.in(5)));
+  std::string product = node.temporary(
+      fmt::format("galvani_onnx.matmul_integer({}, {}, {}, {})", node.in(0), node.in(3), node.in(2), node.in(5)));
   node.out(fmt::format("galvani_onnx.requantize({}, {}, {}, {}, {}, {}, -1)", product, node.in(1, false),
                        node.in(4, false), node.in(6, false), node.in(7), type_text(type)),
            type);
@@ -61,17 +62,19 @@ std::string integer_conv(Node& node, int x, int w, int x_zero, int w_zero) {
   if (!window.symmetric()) image = pad_first(node, window, image, "0.0");
   return node.temporary(fmt::format("torch.conv{}d({}, {}, None, {}, {}, {}, {})", window.spatial, image, kernel,
                                     ints_text(window.strides), ints_text(window.before), ints_text(window.dilations),
-                                    int_text(node.integer("group", 1))));
+                                    int_text(group_count(node))));
 }
 
 void emit_conv_integer(Node& node) {
-  node.out(fmt::format("torch.to({}, {})", integer_conv(node, 0, 1, 2, 3), type_text(at::kInt)), at::kInt, node.rank(0));
+  node.out(fmt::format("torch.to({}, {})", integer_conv(node, 0, 1, 2, 3), type_text(at::kInt)), at::kInt,
+           node.rank(0));
 }
 
 void emit_qlinear_conv(Node& node) {
   at::ScalarType type = zero_point_type(node, 7);
   std::string sums = integer_conv(node, 0, 3, 2, 5);
-  if (node.has(8)) sums = node.temporary(fmt::format("torch.add({}, galvani_onnx.align({}, {}, 1))", sums, node.in(8), sums));
+  if (node.has(8))
+    sums = node.temporary(fmt::format("torch.add({}, galvani_onnx.align({}, {}, 1))", sums, node.in(8), sums));
   node.out(fmt::format("galvani_onnx.requantize({}, {}, {}, {}, {}, {}, 1)", sums, node.in(1, false), node.in(4, false),
                        node.in(6, false), node.in(7), type_text(type)),
            type, node.rank(0));

@@ -26,7 +26,8 @@ Emit recurrent(const char* function, std::vector<std::string> defaults) {
     std::vector<std::string> activations = node.texts("activations");
     std::vector<std::int64_t> codes;
     if (activations.empty()) {
-      for (std::size_t i = 0; i < directions; ++i) activations.insert(activations.end(), defaults.begin(), defaults.end());
+      for (std::size_t i = 0; i < directions; ++i)
+        activations.insert(activations.end(), defaults.begin(), defaults.end());
     }
     if (activations.size() != directions * defaults.size()) node.refuse("has {} activations", activations.size());
     for (const std::string& activation : activations) codes.push_back(activation_code(node, activation));
@@ -36,12 +37,15 @@ Emit recurrent(const char* function, std::vector<std::string> defaults) {
     std::string clip = node.given("clip") ? number_text(node.real("clip", 0)) : "None";
     std::string common = fmt::format("{}, {}, {}, {}, {}, {}", node.in(0), node.in(1), node.in(2), node.in_or_none(3),
                                      node.in_or_none(4), node.in_or_none(5));
-    std::string tail = fmt::format("{}, {}, {}, {}", direction == "forward" ? 0 : direction == "reverse" ? 1 : 2,
+    std::string tail = fmt::format("{}, {}, {}, {}",
+                                   direction == "forward"   ? 0
+                                   : direction == "reverse" ? 1
+                                                            : 2,
                                    ints_text(codes), clip, bool_text(node.integer("layout", 0) != 0));
     at::ScalarType type = node.type(0);
     if (name == "lstm") {
-      node.outs(fmt::format("galvani_onnx.lstm({}, {}, {}, {}, {})", common, node.in_or_none(6), node.in_or_none(7), tail,
-                            bool_text(node.integer("input_forget", 0) != 0)),
+      node.outs(fmt::format("galvani_onnx.lstm({}, {}, {}, {}, {})", common, node.in_or_none(6), node.in_or_none(7),
+                            tail, bool_text(node.integer("input_forget", 0) != 0)),
                 {type, type, type}, {4, 3, 3});
     } else if (name == "gru") {
       node.outs(fmt::format("galvani_onnx.gru({}, {}, {})", common, tail,

@@ -33,7 +33,8 @@ void emit_dft(Node& node) {
   bool inverse = node.integer("inverse", 0) != 0;
   bool one_sided = node.integer("onesided", 0) != 0;
   if (inverse && one_sided) node.refuse("inverts a one-sided spectrum, which is not supported");
-  node.out(fmt::format("galvani_onnx.dft({}, {}, {}, {}, {})", node.in(0), length, axis, bool_text(inverse), bool_text(one_sided)),
+  node.out(fmt::format("galvani_onnx.dft({}, {}, {}, {}, {})", node.in(0), length, axis, bool_text(inverse),
+                       bool_text(one_sided)),
            node.rank(0));
 }
 
@@ -50,8 +51,8 @@ void emit_mel(Node& node) {
   auto edge = [&](int i) { return node.temporary(fmt::format("galvani_onnx.real({})", node.in(i, false))); };
   std::string low = edge(3);
   std::string high = edge(4);
-  node.out(fmt::format("galvani_onnx.mel_weights({}, {}, {}, {}, {}, {})", node.integer(0), node.integer(1), node.integer(2),
-                       low, high, type_text(type)),
+  node.out(fmt::format("galvani_onnx.mel_weights({}, {}, {}, {}, {}, {})", node.integer(0), node.integer(1),
+                       node.integer(2), low, high, type_text(type)),
            type, 2);
 }
 

@@ -80,10 +80,11 @@ void emit_unsqueeze(Node& node) {
 
 void emit_concat(Node& node) {
   if (node.opset() >= 4 && !node.given("axis")) node.refuse("has no axis");
-  for (int i = 1; i < node.input_count(); ++i) {
+  for (int i = 0; i < node.input_count(); ++i) {
     if (node.type(i) != node.type(0)) node.refuse("joins tensors of different element types");
   }
-  node.out(fmt::format("torch.cat({}, {})", list_text(node.all_inputs()), int_text(node.integer("axis", 1))), node.rank(0));
+  node.out(fmt::format("torch.cat({}, {})", list_text(node.all_inputs()), int_text(node.integer("axis", 1))),
+           node.rank(0));
 }
 
 void emit_split(Node& node) {
@@ -92,8 +93,8 @@ void emit_split(Node& node) {
   int parts = node.output_count();
   if (parts < 1) node.refuse("has no output");
   if (node.integer("num_outputs", parts) != parts) node.refuse("has {} outputs and says otherwise", parts);
-  std::string pieces = node.temporary(
-      fmt::format("galvani_onnx.split({}, {}, {}, {})", node.in(0), sizes, int_text(axis), parts));
+  std::string pieces =
+      node.temporary(fmt::format("galvani_onnx.split({}, {}, {}, {})", node.in(0), sizes, int_text(axis), parts));
   std::string list;
   for (int i = 0; i < parts; ++i) list += fmt::format("{}{}[{}]", i ? ", " : "", pieces, i);
   if (parts == 1) return node.out(list, node.rank(0));
@@ -158,8 +159,10 @@ void emit_pad(Node& node) {
       amounts.push_back((*pads)[n + i]);
     }
     // The leading axes are usually not padded, and kernels are fastest without them.
-    while (amounts.size() > 2 && amounts.back() == 0 && amounts[amounts.size() - 2] == 0) amounts.resize(amounts.size() - 2);
-    return node.out(fmt::format("torch.constant_pad_nd({}, {}, {})", node.in(0), ints_text(amounts), fill), node.rank(0));
+    while (amounts.size() > 2 && amounts.back() == 0 && amounts[amounts.size() - 2] == 0)
+      amounts.resize(amounts.size() - 2);
+    return node.out(fmt::format("torch.constant_pad_nd({}, {}, {})", node.in(0), ints_text(amounts), fill),
+                    node.rank(0));
   }
   std::string list = pads ? ints_text(*pads) : node.integers(1);
   std::string axes = node.has(3) ? node.integers(3) : ints_text({});
@@ -213,7 +216,8 @@ void emit_constant_of_shape(Node& node) {
 
 void emit_shape(Node& node) {
   std::string end = node.given("end") ? int_text(node.integer("end", 0)) : int_text(INT64_MAX);
-  node.out(fmt::format("galvani_onnx.shape({}, {}, {})", node.in(0), int_text(node.integer("start", 0)), end), at::kLong, 1);
+  node.out(fmt::format("galvani_onnx.shape({}, {}, {})", node.in(0), int_text(node.integer("start", 0)), end),
+           at::kLong, 1);
 }
 
 void emit_size(Node& node) {
@@ -230,7 +234,8 @@ void emit_range(Node& node) {
     if (*delta == 0 || !(count < 9e15)) node.refuse("counts without an end");
     check_size(node, {std::max<std::int64_t>(0, static_cast<std::int64_t>(count) + 1)}, type);
   }
-  node.out(fmt::format("torch.arange({}, {}, {}, dtype={})", node.number(0), node.number(1), node.number(2), type_text(type)),
+  node.out(fmt::format("torch.arange({}, {}, {}, dtype={})", node.number(0), node.number(1), node.number(2),
+                       type_text(type)),
            type, 1);
 }
 
@@ -242,7 +247,9 @@ void emit_eye_like(Node& node) {
     if (!found) node.refuse("makes the element type {}, which is not supported", type_name(wanted));
     type = *found;
   }
-  node.out(fmt::format("galvani_onnx.eye_like({}, {}, {})", node.in(0), int_text(node.integer("k", 0)), type_text(type)), type, 2);
+  node.out(
+      fmt::format("galvani_onnx.eye_like({}, {}, {})", node.in(0), int_text(node.integer("k", 0)), type_text(type)),
+      type, 2);
 }
 
 void emit_trilu(Node& node) {
@@ -255,10 +262,11 @@ Emit depth(const char* function) {
   std::string name = function;
   return [name](Node& node) {
     std::int64_t block = node.integer("blocksize", 0);
-    if (block < 1) node.refuse("has a block size of {}", block);
+    if (block < 1 || block > 4096) node.refuse("has a block size of {}", block);
     std::string mode = node.text("mode", "DCR");
     if (mode != "DCR" && mode != "CRD") node.refuse("has an unknown mode");
-    node.out(fmt::format("galvani_onnx.{}({}, {}, {})", name, node.in(0), int_text(block), bool_text(mode == "CRD")), 4);
+    node.out(fmt::format("galvani_onnx.{}({}, {}, {})", name, node.in(0), int_text(block), bool_text(mode == "CRD")),
+             4);
   };
 }
 

@@ -34,7 +34,8 @@ double real(const Tensor& value) {
 }
 
 std::int64_t wrap(std::int64_t axis, std::int64_t rank) {
-  TORCH_CHECK(axis >= -rank && axis < std::max<std::int64_t>(rank, 1), "axis ", axis, " of a tensor with ", rank, " axes");
+  TORCH_CHECK(axis >= -rank && axis < std::max<std::int64_t>(rank, 1), "axis ", axis, " of a tensor with ", rank,
+              " axes");
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -206,7 +207,8 @@ Tensor depth_to_space(const Tensor& x, std::int64_t block, bool column_first) {
 }
 
 Tensor space_to_depth(const Tensor& x, std::int64_t block, bool) {
-  TORCH_CHECK(x.dim() == 4 && x.size(2) % block == 0 && x.size(3) % block == 0, "the image does not divide into blocks");
+  TORCH_CHECK(x.dim() == 4 && x.size(2) % block == 0 && x.size(3) % block == 0,
+              "the image does not divide into blocks");
   std::int64_t b = x.size(0), c = x.size(1), h = x.size(2) / block, w = x.size(3) / block;
   return x.reshape({b, c, h, block, w, block}).permute({0, 3, 5, 1, 2, 4}).reshape({b, c * block * block, h, w});
 }

@@ -12,7 +12,8 @@ using at::IntArrayRef;
 using at::Tensor;
 
 std::int64_t wrap(std::int64_t axis, std::int64_t rank) {
-  TORCH_CHECK(axis >= -rank && axis < std::max<std::int64_t>(rank, 1), "axis ", axis, " of a tensor with ", rank, " axes");
+  TORCH_CHECK(axis >= -rank && axis < std::max<std::int64_t>(rank, 1), "axis ", axis, " of a tensor with ", rank,
+              " axes");
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -40,8 +41,9 @@ Tensor flat_positions(IntArrayRef sizes, const Tensor& index) {
   Tensor position = at::zeros(index.sizes().slice(0, index.dim() - 1), at::kLong);
   for (std::int64_t i = 0; i < index.size(-1); ++i) {
     Tensor part = from_start(index.select(-1, i), sizes[i]);
-    TORCH_CHECK(part.numel() == 0 || (part.min().item<std::int64_t>() >= 0 && part.max().item<std::int64_t>() < sizes[i]),
-                "an index is out of range");
+    TORCH_CHECK(
+        part.numel() == 0 || (part.min().item<std::int64_t>() >= 0 && part.max().item<std::int64_t>() < sizes[i]),
+        "an index is out of range");
     position = position * sizes[i] + part;
   }
   return position;
@@ -81,7 +83,8 @@ Tensor scatter_into(const Tensor& x, std::int64_t axis, const Tensor& index, con
   }
 }
 
-Tensor scatter_elements(const Tensor& x, const Tensor& index, const Tensor& updates, std::int64_t axis, std::int64_t how) {
+Tensor scatter_elements(const Tensor& x, const Tensor& index, const Tensor& updates, std::int64_t axis,
+                        std::int64_t how) {
   axis = wrap(axis, x.dim());
   return scatter_into(x, axis, from_start(index, x.size(axis)), updates, how);
 }
@@ -223,7 +226,8 @@ void define_index(torch::Library& library) {
   library.def("gather(Tensor x, Tensor index, int axis) -> Tensor", gather);
   library.def("gather_elements(Tensor x, Tensor index, int axis) -> Tensor", gather_elements);
   library.def("gather_nd(Tensor x, Tensor index, int batch) -> Tensor", gather_nd);
-  library.def("scatter_elements(Tensor x, Tensor index, Tensor updates, int axis, int how) -> Tensor", scatter_elements);
+  library.def("scatter_elements(Tensor x, Tensor index, Tensor updates, int axis, int how) -> Tensor",
+              scatter_elements);
   library.def("scatter_nd(Tensor x, Tensor index, Tensor updates, int how) -> Tensor", scatter_nd);
   library.def("compress(Tensor x, Tensor condition, int axis, bool flat) -> Tensor", compress);
   library.def("one_hot(Tensor index, int depth, Tensor values, int axis) -> Tensor", one_hot);

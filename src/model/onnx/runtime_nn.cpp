@@ -62,8 +62,7 @@ Tensor conv_transpose(const Tensor& x, const Tensor& weight, const OptionalTenso
 }
 
 std::tuple<Tensor, Tensor> max_pool_indices(const Tensor& x, IntArrayRef kernel, IntArrayRef strides,
-                                            IntArrayRef padding, IntArrayRef dilations, bool ceil,
-                                            bool column_major) {
+                                            IntArrayRef padding, IntArrayRef dilations, bool ceil, bool column_major) {
   std::int64_t n = static_cast<std::int64_t>(kernel.size());
   TORCH_CHECK(x.dim() == n + 2, "a window of ", n, " axes on a tensor of ", x.dim());
   Tensor values;
@@ -153,7 +152,9 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& x, const Tensor& sca
 Tensor group_norm(const Tensor& x, const Tensor& scale, const Tensor& bias, std::int64_t groups, double epsilon) {
   TORCH_CHECK(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "channels do not divide into groups");
   std::int64_t each = x.size(1) / groups;
-  auto per_channel = [&](const Tensor& value) { return value.numel() == groups ? value.repeat_interleave(each) : value; };
+  auto per_channel = [&](const Tensor& value) {
+    return value.numel() == groups ? value.repeat_interleave(each) : value;
+  };
   return at::group_norm(x, groups, per_channel(scale), per_channel(bias), epsilon);
 }
 
@@ -214,10 +215,11 @@ Tensor einsum(at::TensorList operands, IntArrayRef letters) {
 }  // namespace
 
 void define_nn(torch::Library& library) {
+  library.def("pad_same(Tensor x, int[] kernel, int[] strides, int[] dilations, bool upper, Scalar fill) -> Tensor",
+              pad_same);
   library.def(
-      "pad_same(Tensor x, int[] kernel, int[] strides, int[] dilations, bool upper, Scalar fill) -> Tensor", pad_same);
-  library.def(
-      "conv_transpose(Tensor x, Tensor weight, Tensor? bias, int[] strides, int[] dilations, int[] before, int[] after, "
+      "conv_transpose(Tensor x, Tensor weight, Tensor? bias, int[] strides, int[] dilations, int[] before, int[] "
+      "after, "
       "int[] extra, int group, int[] shape, int same) -> Tensor",
       conv_transpose);
   library.def(
@@ -234,8 +236,8 @@ void define_nn(torch::Library& library) {
       "batch_norm_training(Tensor x, Tensor scale, Tensor bias, Tensor mean, Tensor variance, float epsilon, "
       "float kept) -> (Tensor, Tensor, Tensor)",
       batch_norm_training);
-  library.def(
-      "layer_norm(Tensor x, Tensor scale, Tensor? bias, int axis, float epsilon) -> (Tensor, Tensor, Tensor)", layer_norm);
+  library.def("layer_norm(Tensor x, Tensor scale, Tensor? bias, int axis, float epsilon) -> (Tensor, Tensor, Tensor)",
+              layer_norm);
   library.def("group_norm(Tensor x, Tensor scale, Tensor bias, int groups, float epsilon) -> Tensor", group_norm);
   library.def("local_response_norm(Tensor x, int size, float alpha, float beta, float bias) -> Tensor",
               local_response_norm);

@@ -25,7 +25,8 @@ Tensor saturate(const Tensor& x, std::int64_t type) {
   return x.clamp(is_signed ? -128 : 0, is_signed ? 127 : 255).to(static_cast<at::ScalarType>(type));
 }
 
-Tensor quantize(const Tensor& x, const Tensor& scale, const OptionalTensor& zero, std::int64_t axis, std::int64_t type) {
+Tensor quantize(const Tensor& x, const Tensor& scale, const OptionalTensor& zero, std::int64_t axis,
+                std::int64_t type) {
   Tensor steps = at::round(x / along(scale, x, axis));
   if (zero) steps = steps + along(*zero, x, axis).to(steps.scalar_type());
   return saturate(steps, type);
@@ -80,7 +81,8 @@ void define_quant(torch::Library& library) {
   library.def("dynamic_quantize(Tensor x) -> (Tensor, Tensor, Tensor)", dynamic_quantize);
   library.def("matmul_integer(Tensor a, Tensor b, Tensor? a_zero, Tensor? b_zero) -> Tensor", matmul_integer);
   library.def(
-      "requantize(Tensor sums, Tensor a_scale, Tensor b_scale, Tensor y_scale, Tensor zero, int type, int axis) -> Tensor",
+      "requantize(Tensor sums, Tensor a_scale, Tensor b_scale, Tensor y_scale, Tensor zero, int type, int axis) -> "
+      "Tensor",
       requantize);
   library.def("centre(Tensor x, Tensor? zero) -> Tensor", centre);
   library.def("centre_rows(Tensor weight, Tensor? zero) -> Tensor", centre_rows);

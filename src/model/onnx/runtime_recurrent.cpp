@@ -78,7 +78,10 @@ Layer run(const Arguments& a, std::int64_t gates, const Step& step) {
   Tensor x = a.batch_first ? a.x.transpose(0, 1) : a.x;
   std::int64_t steps = x.size(0), batch = x.size(1), size = a.recurrence.size(2);
   std::int64_t directions = a.direction == 2 ? 2 : 1;
-  TORCH_CHECK(a.weight.size(0) == directions && a.weight.size(1) == gates * size, "the weights do not fit the layer");
+  TORCH_CHECK(size > 0 && a.weight.size(0) == directions && a.weight.size(1) == gates * size &&
+                  a.recurrence.size(0) == directions && a.recurrence.size(1) == gates * size &&
+                  (!a.peephole || (a.peephole->dim() == 2 && a.peephole->size(1) == 3 * size)),
+              "the weights do not fit the layer");
   auto initial = [&](const OptionalTensor& given, std::int64_t d) {
     if (!given) return at::zeros({batch, size}, x.options());
     return (a.batch_first ? given->transpose(0, 1) : *given).select(0, d);
@@ -144,8 +147,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& x, const Tensor& weight, c
     Tensor out = cell.act(0, with(1, content));
     return State{out * activate(cell.codes[2], content), content};
   };
-  Layer layer = run({x, weight, recurrence, bias, lengths, hidden, memory, peephole, direction, codes, clip, batch_first},
-                    4, step);
+  Layer layer = run(
+      {x, weight, recurrence, bias, lengths, hidden, memory, peephole, direction, codes, clip, batch_first}, 4, step);
   return {layer.all, layer.hidden, layer.memory};
 }
 
@@ -165,8 +168,8 @@ std::tuple<Tensor, Tensor> gru(const Tensor& x, const Tensor& weight, const Tens
     return State{(1 - update) * candidate + update * state.hidden, Tensor()};
   };
   Layer layer = run(
-      {x, weight, recurrence, bias, lengths, hidden, c10::nullopt, c10::nullopt, direction, codes, clip, batch_first}, 3,
-      step);
+      {x, weight, recurrence, bias, lengths, hidden, c10::nullopt, c10::nullopt, direction, codes, clip, batch_first},
+      3, step);
   return {layer.all, layer.hidden};
 }
 
@@ -180,8 +183,8 @@ std::tuple<Tensor, Tensor> rnn(const Tensor& x, const Tensor& weight, const Tens
     return State{cell.act(0, sums), Tensor()};
   };
   Layer layer = run(
-      {x, weight, recurrence, bias, lengths, hidden, c10::nullopt, c10::nullopt, direction, codes, clip, batch_first}, 1,
-      step);
+      {x, weight, recurrence, bias, lengths, hidden, c10::nullopt, c10::nullopt, direction, codes, clip, batch_first},
+      1, step);
   return {layer.all, layer.hidden};
 }
 

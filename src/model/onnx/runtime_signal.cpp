@@ -50,7 +50,8 @@ Tensor stft(const Tensor& signal, std::int64_t step, const c10::optional<Tensor>
   return at::view_as_real(spectrum.resolve_conj()).to(signal.scalar_type());
 }
 
-Tensor mel_weights(std::int64_t mels, std::int64_t length, std::int64_t rate, double low, double high, std::int64_t type) {
+Tensor mel_weights(std::int64_t mels, std::int64_t length, std::int64_t rate, double low, double high,
+                   std::int64_t type) {
   TORCH_CHECK(mels >= 0 && mels <= kMaxBins && length > 0 && length <= kMaxBins && rate > 0, "no such filter bank");
   std::int64_t bins = length / 2 + 1;
   auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };

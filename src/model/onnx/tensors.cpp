@@ -157,7 +157,8 @@ at::Tensor TensorReader::read(const TensorProto& proto) {
     local = typed_bytes(proto);
   }
   if (static_cast<std::int64_t>(bytes->size()) != expected)
-    bad_input("{}: tensor '{}' has {} bytes of data where its shape asks for {}", label_, name, bytes->size(), expected);
+    bad_input("{}: tensor '{}' has {} bytes of data where its shape asks for {}", label_, name, bytes->size(),
+              expected);
   at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(*type));
   if (expected > 0) std::memcpy(tensor.data_ptr(), bytes->data(), bytes->size());
   // A byte other than 0 or 1 in a C++ bool is undefined behaviour.

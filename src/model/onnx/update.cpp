@@ -104,7 +104,8 @@ std::string update_onnx(const std::string& original, const std::filesystem::path
     entry->set_value(text);
   }
   if (model.ByteSizeLong() > kLargestFile)
-    bad_input("{}: with the new values inside, the file would be larger than the 2 GiB a protocol buffer can be", label);
+    bad_input("{}: with the new values inside, the file would be larger than the 2 GiB a protocol buffer can be",
+              label);
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);

@@ -38,10 +38,12 @@ Window read_window(const Node& node, std::vector<std::int64_t> kernel) {
   // With stride 1 and an odd reach the padding is the same on both sides whatever the input's size is.
   if (window.same != Window::Same::no) {
     bool fixed = true;
-    for (std::size_t i = 0; i < n; ++i) fixed &= window.strides[i] == 1 && (window.kernel[i] - 1) * window.dilations[i] % 2 == 0;
+    for (std::size_t i = 0; i < n; ++i)
+      fixed &= window.strides[i] == 1 && (window.kernel[i] - 1) * window.dilations[i] % 2 == 0;
     if (fixed) {
       window.same = Window::Same::no;
-      for (std::size_t i = 0; i < n; ++i) window.before[i] = window.after[i] = (window.kernel[i] - 1) * window.dilations[i] / 2;
+      for (std::size_t i = 0; i < n; ++i)
+        window.before[i] = window.after[i] = (window.kernel[i] - 1) * window.dilations[i] / 2;
     }
   }
   return window;
@@ -65,6 +67,12 @@ std::string pad_first(Node& node, Window& window, const std::string& x, const st
   std::fill(window.before.begin(), window.before.end(), 0);
   std::fill(window.after.begin(), window.after.end(), 0);
   return padded;
+}
+
+std::int64_t group_count(const Node& node) {
+  std::int64_t groups = node.integer("group", 1);
+  if (groups < 1 || groups > (std::int64_t{1} << 31)) node.refuse("has {} groups", groups);
+  return groups;
 }
 
 std::vector<std::int64_t> kernel_of_weight(const Node& node, int input) {

@@ -68,8 +68,10 @@ Records read_records(const std::string& bytes, const std::string& label) {
   if (auto moved = records.find(".data/version"); moved != records.end()) records["version"] = moved->second;
   for (const char* needed : {"data.pkl", "constants.pkl", "version"}) {
     if (records.count(needed) == 0)
-      bad_input("{}: is not a TorchScript model: it has no {} (a file written by torch.save needs torch.jit.script or "
-                "torch.jit.trace first)", label, needed);
+      bad_input(
+          "{}: is not a TorchScript model: it has no {} (a file written by torch.save needs torch.jit.script or "
+          "torch.jit.trace first)",
+          label, needed);
   }
   return records;
 }
@@ -78,7 +80,8 @@ Records read_records(const std::string& bytes, const std::string& label) {
 // other machines are refused there.
 void refuse_dangerous_code(const Records& records, const std::string& label) {
   static const std::regex kCall(R"(\b(torch|ops\.[A-Za-z_0-9]+)\.([A-Za-z_0-9]+)\()");
-  static const std::set<std::string> kRefused = {"save", "from_file", "load", "_save", "rpc_async", "rpc_sync", "rpc_remote"};
+  static const std::set<std::string> kRefused = {"save",      "from_file", "load",      "_save",
+                                                 "rpc_async", "rpc_sync",  "rpc_remote"};
   static const std::set<std::string> kNamespaces = {"torch", "ops.aten", "ops.prim"};
   for (const auto& [name, text] : records) {
     if (name.rfind("code/", 0) != 0 || name.size() < 3 || name.compare(name.size() - 3, 3, ".py") != 0) continue;
@@ -91,9 +94,9 @@ void refuse_dangerous_code(const Records& records, const std::string& label) {
         std::string space = (*it)[1].str();
         std::string op = (*it)[2].str();
         if (kRefused.count(op) != 0)
-          bad_input("{}: its code calls {}.{}, which reads or writes files or other machines; refused", label, space, op);
-        if (kNamespaces.count(space) == 0)
-          bad_input("{}: operator {}.{} is not supported", label, space, op);
+          bad_input("{}: its code calls {}.{}, which reads or writes files or other machines; refused", label, space,
+                    op);
+        if (kNamespaces.count(space) == 0) bad_input("{}: operator {}.{} is not supported", label, space, op);
       }
     }
   }
@@ -168,7 +171,9 @@ void check_constants(const torch::jit::Block* block, const std::string& label) {
 
 }  // namespace
 
-bool is_archive(const std::string& bytes) { return bytes.rfind("PK\x03\x04", 0) == 0; }
+bool is_archive(const std::string& bytes) {
+  return bytes.rfind("PK\x03\x04", 0) == 0;
+}
 
 void load_module(const std::string& bytes, const std::string& label, torch::jit::Module& module, std::string& card) {
   Records records = read_records(bytes, label);

@@ -99,7 +99,8 @@ void add_label_noise(Dataset& data, double share, Rng rng) {
   data.labels = data.labels.clone();
   auto labels = data.labels.accessor<std::int64_t, 1>();
   for (std::int64_t i : draw_share(data, share, rng, "label noise"))
-    labels[i] = (labels[i] + 1 + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(classes - 1)))) % classes;
+    labels[i] =
+        (labels[i] + 1 + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(classes - 1)))) % classes;
 }
 
 void pollute(Dataset& data, double share, std::int64_t target, std::int64_t size, Rng rng) {

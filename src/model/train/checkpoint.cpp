@@ -18,7 +18,8 @@ constexpr std::size_t kHashLength = 64;
 c10::List<double> pack(const std::vector<EpochReport>& reports) {
   c10::List<double> list;
   for (const EpochReport& r : reports) {
-    for (double v : {static_cast<double>(r.epoch), r.rate, r.loss, r.train_accuracy, r.accuracy, r.seconds}) list.push_back(v);
+    for (double v : {static_cast<double>(r.epoch), r.rate, r.loss, r.train_accuracy, r.accuracy, r.seconds})
+      list.push_back(v);
   }
   return list;
 }
@@ -26,7 +27,8 @@ c10::List<double> pack(const std::vector<EpochReport>& reports) {
 std::vector<EpochReport> unpack(const c10::List<double>& list) {
   std::vector<EpochReport> reports;
   for (std::size_t i = 0; i + 6 <= list.size(); i += 6)
-    reports.push_back({static_cast<std::int64_t>(list[i]), list[i + 1], list[i + 2], list[i + 3], list[i + 4], list[i + 5]});
+    reports.push_back(
+        {static_cast<std::int64_t>(list[i]), list[i + 1], list[i + 2], list[i + 3], list[i + 4], list[i + 5]});
   return reports;
 }
 

@@ -13,11 +13,11 @@
 namespace galvani {
 
 struct Checkpoint {
-  std::string settings;  // what must be the same to go on, one "key = value" a line
-  std::int64_t epoch = 0;   // epochs completed
-  std::int64_t step = 0;    // batches completed of the next one
+  std::string settings;    // what must be the same to go on, one "key = value" a line
+  std::int64_t epoch = 0;  // epochs completed
+  std::int64_t step = 0;   // batches completed of the next one
   std::int64_t updates = 0;
-  double loss_sum = 0;      // of that epoch so far
+  double loss_sum = 0;  // of that epoch so far
   std::int64_t correct = 0;
   std::int64_t seen = 0;
   std::int64_t best_epoch = 0;

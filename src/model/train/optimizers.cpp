@@ -72,7 +72,8 @@ class Adam final : public Optimizer {
     return result;
   }
   // Kingma and Ba 2015, with weight decay decoupled from the gradient (Loshchilov and Hutter 2019).
-  void update(std::size_t i, at::Tensor& parameter, const at::Tensor& gradient, double rate, std::int64_t step) override {
+  void update(std::size_t i, at::Tensor& parameter, const at::Tensor& gradient, double rate,
+              std::int64_t step) override {
     auto* p = parameter.data_ptr<float>();
     const auto* g = gradient.data_ptr<float>();
     auto* m = mean_[i].data_ptr<float>();
@@ -103,22 +104,21 @@ class Adam final : public Optimizer {
 }  // namespace
 
 const OptimizerRegistry& optimizers() {
-  static const OptimizerRegistry registry(
-      "optimizer",
-      {{"sgd",
-        "stochastic gradient descent with momentum",
-        {{"lr", 0.05, "learning rate", 0.0, 100.0, {}},
-         {"momentum", 0.9, "share of the last step that is kept", 0.0, 0.9999, {}},
-         {"weight_decay", 5e-4, "pull of weights towards zero", 0.0, 1.0, {}},
-         {"nesterov", true, "look ahead along the momentum", {}, {}, {}}},
-        [](const Options& options) { return std::make_unique<Sgd>(options); }},
-       {"adam",
-        "Adam with decoupled weight decay",
-        {{"lr", 0.001, "learning rate", 0.0, 100.0, {}},
-         {"beta1", 0.9, "memory of the gradient's mean", 0.0, 0.9999, {}},
-         {"beta2", 0.999, "memory of its square", 0.0, 0.999999, {}},
-         {"weight_decay", 0.0, "pull of weights towards zero", 0.0, 1.0, {}}},
-        [](const Options& options) { return std::make_unique<Adam>(options); }}});
+  static const OptimizerRegistry registry("optimizer",
+                                          {{"sgd",
+                                            "stochastic gradient descent with momentum",
+                                            {{"lr", 0.05, "learning rate", 0.0, 100.0, {}},
+                                             {"momentum", 0.9, "share of the last step that is kept", 0.0, 0.9999, {}},
+                                             {"weight_decay", 5e-4, "pull of weights towards zero", 0.0, 1.0, {}},
+                                             {"nesterov", true, "look ahead along the momentum", {}, {}, {}}},
+                                            [](const Options& options) { return std::make_unique<Sgd>(options); }},
+                                           {"adam",
+                                            "Adam with decoupled weight decay",
+                                            {{"lr", 0.001, "learning rate", 0.0, 100.0, {}},
+                                             {"beta1", 0.9, "memory of the gradient's mean", 0.0, 0.9999, {}},
+                                             {"beta2", 0.999, "memory of its square", 0.0, 0.999999, {}},
+                                             {"weight_decay", 0.0, "pull of weights towards zero", 0.0, 1.0, {}}},
+                                            [](const Options& options) { return std::make_unique<Adam>(options); }}});
   return registry;
 }
 

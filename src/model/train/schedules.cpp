@@ -32,7 +32,8 @@ Schedule milestones(const Options& options) {
     std::string part = text.substr(start, slash - start);
     char* end = nullptr;
     at.push_back(std::strtod(part.c_str(), &end));
-    if (part.empty() || *end != '\0') bad_usage("milestones: option 'at' is '{}', but must be like 20/30", printable(text));
+    if (part.empty() || *end != '\0')
+      bad_usage("milestones: option 'at' is '{}', but must be like 20/30", printable(text));
     start = slash + 1;
   }
   double factor = options.real("factor");
@@ -65,7 +66,8 @@ const ScheduleRegistry& schedules() {
         cosine},
        {"step",
         "times a factor every few epochs",
-        {{"every", 10.0, "epochs between steps", 1e-3, 1e6, {}}, {"factor", 0.1, "what the rate is multiplied by", 0.0, 1.0, {}}},
+        {{"every", 10.0, "epochs between steps", 1e-3, 1e6, {}},
+         {"factor", 0.1, "what the rate is multiplied by", 0.0, 1.0, {}}},
         every_so_often},
        {"milestones",
         "times a factor at given epochs",

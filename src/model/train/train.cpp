@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -46,7 +47,9 @@ class Training {
         optimizer_(optimizers().create(Spec::parse(options.optimizer))),
         schedule_(schedules().create(Spec::parse(options.schedule))),
         rng_(Rng(options.seed).derive("train")) {
-    for (const Spec& spec : Spec::parse_list(options.augment)) augment_.push_back(augmentations().create(spec));
+    for (const Spec& spec : Spec::parse_list(options.augment)) {
+      if (spec.name != "none") augment_.push_back(augmentations().create(spec));
+    }
     optimizer_->prepare(graph_.parameters());
     state_.settings = settings();
   }
@@ -77,10 +80,11 @@ class Training {
  private:
   std::string settings() const {
     return fmt::format(
-        "model = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = {}\naugment = {}\n"
+        "model = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = {}\naugment "
+        "= {}\n"
         "label smoothing = {}\nearly stop = {}\nstop at = {}\nseed = {}\nvalidation = {} ({})\n",
-        sha256(impl_.executor->structure()).substr(0, 16), data_.name, hash_of(data_), options_.batch, options_.micro_batch,
-        options_.epochs, optimizers().options(Spec::parse(options_.optimizer)).str(),
+        sha256(impl_.executor->structure()).substr(0, 16), data_.name, hash_of(data_), options_.batch,
+        options_.micro_batch, options_.epochs, optimizers().options(Spec::parse(options_.optimizer)).str(),
         schedules().options(Spec::parse(options_.schedule)).str(), options_.augment, options_.label_smoothing,
         options_.early_stop, options_.stop_at, options_.seed, validation_.name, hash_of(validation_));
   }
@@ -96,7 +100,8 @@ class Training {
     if (options_.checkpoint.empty() || !std::filesystem::exists(options_.checkpoint)) return false;
     Checkpoint found = load_checkpoint(options_.checkpoint);
     if (std::string change = difference(found.settings, state_.settings); !change.empty())
-      bad_usage("{}: is of a training with other settings ({}); delete it to start anew", options_.checkpoint.string(), change);
+      bad_usage("{}: is of a training with other settings ({}); delete it to start anew", options_.checkpoint.string(),
+                change);
     std::vector<at::Tensor> live = live_tensors();
     std::size_t weights = graph_.parameters().size() + graph_.statistics().size();
     bool fits = found.tensors.size() == live.size() || found.tensors.size() == live.size() + weights;
@@ -158,7 +163,8 @@ class Training {
       if (count > 1 || data_.size() == 1) step(order.data() + first, count, rate);
       state_.step += 1;
       progress.advance(count);
-      progress.note(fmt::format("loss {:.3f}", state_.loss_sum / static_cast<double>(std::max<std::int64_t>(1, state_.seen))));
+      progress.note(
+          fmt::format("loss {:.3f}", state_.loss_sum / static_cast<double>(std::max<std::int64_t>(1, state_.seen))));
       if (options_.stop_at > 0 && (state_.step % std::max<std::int64_t>(1, steps / 10) == 0 || state_.step == steps)) {
         accuracy = evaluate(network_, validation_).accuracy;
         if (accuracy >= options_.stop_at) stopped = fmt::format("the accuracy reached {:.2f}%", accuracy * 100);
@@ -175,7 +181,11 @@ class Training {
     progress.finish();
     if (accuracy < 0) accuracy = evaluate(network_, validation_).accuracy;
     double seen = static_cast<double>(std::max<std::int64_t>(1, state_.seen));
-    return {state_.epoch + 1, rate, state_.loss_sum / seen, static_cast<double>(state_.correct) / seen, accuracy,
+    return {state_.epoch + 1,
+            rate,
+            state_.loss_sum / seen,
+            static_cast<double>(state_.correct) / seen,
+            accuracy,
             std::chrono::duration<double>(Clock::now() - start).count()};
   }
 
@@ -224,12 +234,15 @@ class Training {
     Rng stream = rng_.derive({static_cast<std::uint64_t>(state_.epoch), static_cast<std::uint64_t>(state_.step)});
     at::Tensor images = at::empty({count, impl_.info.input[0], impl_.info.input[1], impl_.info.input[2]}, at::kByte);
     at::Tensor labels = at::empty({count}, at::kLong);
+    std::int64_t bytes = images[0].numel();
     for (std::int64_t k = 0; k < count; ++k) {
+      std::memcpy(images.data_ptr<std::uint8_t>() + k * bytes,
+                  data_.images.data_ptr<std::uint8_t>() + indices[k] * bytes, static_cast<std::size_t>(bytes));
+      labels.data_ptr<std::int64_t>()[k] = data_.labels.data_ptr<std::int64_t>()[indices[k]];
+      if (augment_.empty()) continue;
       at::Tensor image = images[k];
-      image.copy_(data_.images[indices[k]]);
       Rng rng = stream.derive("augment").derive(static_cast<std::uint64_t>(indices[k]));
       for (const Augmentation& change : augment_) change(image, rng);
-      labels[k] = data_.labels[indices[k]];
     }
     at::AutoGradMode enable(true);
     Rng dropout = stream.derive("dropout").derive(static_cast<std::uint64_t>(slot));
@@ -268,6 +281,8 @@ TrainResult train(Network& network, const Dataset& data, const Dataset& validati
   for (const Dataset* part : {&data, &validation}) {
     check_fits(network, part->images, part->name);
     if (part->size() == 0) bad_input("{}: has no images", part->name);
+    if (!part->images.is_contiguous() || !part->labels.is_contiguous())
+      fail(ErrorCode::internal, "{}: images and labels must be contiguous", part->name);
     if (!part->labelled()) bad_input("{}: has images without a label, so it cannot be trained on", part->name);
     if (part->labels.max().item<std::int64_t>() >= network.info().classes)
       bad_input("{}: has labels beyond the {} classes of {}", part->name, network.info().classes, network.info().path);

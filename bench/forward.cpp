@@ -1,0 +1,123 @@
+// The executor against LibTorch's own way of running the same module, single-threaded unless said otherwise.
+#include <ATen/Parallel.h>
+#include <torch/script.h>
+
+#include <map>
+
+#include "galvani/base/parallel.h"
+#include "galvani/model/zoo.h"
+#include "model/network_impl.h"
+#include "pairs.h"
+
+namespace galvani::bench {
+namespace {
+
+constexpr std::int64_t kBatch = 64;
+
+Network& zoo_network(const std::string& name) {
+  static std::map<std::string, std::unique_ptr<Network>> made;
+  auto& network = made[name];
+  if (!network) {
+    Rng rng(1);
+    ArchitectureShape shape =
+        name.rfind("lenet", 0) == 0 ? ArchitectureShape{1, 28, 28, 10} : ArchitectureShape{3, 32, 32, 10};
+    network = Network::from_onnx(architectures().create(Spec::parse(name), shape, rng), name, {});
+  }
+  return *network;
+}
+
+at::Tensor random_images(const Network& network, std::int64_t n) {
+  const auto& in = network.info().input;
+  return at::randint(0, 256, {n, in[0], in[1], in[2]}, at::kByte);
+}
+
+void plain_forward(Network::Impl& impl, const at::Tensor& input) {
+  at::NoGradGuard no_grad;
+  benchmark::DoNotOptimize(impl.module.forward({input}));
+}
+
+// Batch 64, one thread: the graph with no taps, and with every convolution and dense layer tapped.
+void forward_plan(benchmark::State& state, const char* name, bool taps) {
+  Network& network = zoo_network(name);
+  Network::Impl& impl = network.impl();
+  auto plan =
+      impl.executor->plan(taps ? network.select_taps("default") : std::vector<int>(), {}, Executor::Form::whole_final);
+  at::Tensor input = impl.prepare(random_images(network, kBatch), {});
+  compare(
+      state, kBatch,
+      [&] {
+        c10::InferenceMode inference;
+        benchmark::DoNotOptimize(plan->run(input, {}));
+      },
+      [&] { plain_forward(impl, input); });
+}
+BENCHMARK_CAPTURE(forward_plan, lenet5_no_taps, "lenet5", false)->UseManualTime()->MinTime(3);
+BENCHMARK_CAPTURE(forward_plan, lenet5_all_taps, "lenet5", true)->UseManualTime()->MinTime(3);
+BENCHMARK_CAPTURE(forward_plan, resnet20_no_taps, "resnet20", false)->UseManualTime()->MinTime(5);
+BENCHMARK_CAPTURE(forward_plan, resnet20_all_taps, "resnet20", true)->UseManualTime()->MinTime(5);
+
+// Bytes in, logits and neuron means out, tuned micro-batches, one worker; against the plain forward pass at batch 64.
+void network_run(benchmark::State& state, const char* name, bool taps) {
+  Network& network = zoo_network(name);
+  set_workers(1);
+  std::int64_t n = network.execution().micro_batch * 4;
+  at::Tensor images = random_images(network, n);
+  at::Tensor input = network.impl().prepare(images, {});
+  Request request;
+  if (taps) request.taps = network.select_taps("default");
+  compare(
+      state, n, [&] { benchmark::DoNotOptimize(network.run(images, request).logits); },
+      [&] {
+        for (std::int64_t first = 0; first < n; first += kBatch)
+          plain_forward(network.impl(), input.narrow(0, first, std::min(kBatch, n - first)));
+      });
+}
+BENCHMARK_CAPTURE(network_run, lenet5_logits, "lenet5", false)->UseManualTime()->MinTime(3);
+BENCHMARK_CAPTURE(network_run, lenet5_traces, "lenet5", true)->UseManualTime()->MinTime(3);
+BENCHMARK_CAPTURE(network_run, resnet20_logits, "resnet20", false)->UseManualTime()->MinTime(5);
+BENCHMARK_CAPTURE(network_run, resnet20_traces, "resnet20", true)->UseManualTime()->MinTime(5);
+
+// Two workers with single-threaded kernels against one caller with two-threaded kernels, both over batches of 64.
+void workers_against_threads(benchmark::State& state, const char* name) {
+  Network& network = zoo_network(name);
+  Network::Impl& impl = network.impl();
+  auto plan = impl.executor->plan({}, {}, Executor::Form::whole_final);
+  at::Tensor input = impl.prepare(random_images(network, kBatch), {});
+  constexpr std::int64_t kBatches = 8;
+  set_workers(2);
+  compare(
+      state, kBatch * kBatches,
+      [&] {
+        at::set_num_threads(1);
+        workers().run(kBatches, [&](std::int64_t, int) {
+          c10::InferenceMode inference;
+          benchmark::DoNotOptimize(plan->run(input, {}));
+        });
+      },
+      [&] {
+        at::set_num_threads(2);
+        for (std::int64_t i = 0; i < kBatches; ++i) plain_forward(impl, input);
+      });
+  at::set_num_threads(1);
+}
+BENCHMARK_CAPTURE(workers_against_threads, resnet20, "resnet20")->UseManualTime()->MinTime(8);
+BENCHMARK_CAPTURE(workers_against_threads, lenet5, "lenet5")->UseManualTime()->MinTime(3);
+
+// What a gradient costs: forward and input gradient against the bare forward pass.
+void input_gradient(benchmark::State& state, const char* name) {
+  Network& network = zoo_network(name);
+  set_workers(1);
+  std::int64_t n = network.execution().micro_batch * 2;
+  at::Tensor images = random_images(network, n);
+  Request request;
+  request.objective = [](const Pass& pass) { return pass.logits.select(1, 0); };
+  request.input_gradient = true;
+  compare(
+      state, n, [&] { benchmark::DoNotOptimize(network.run(images, request).input_gradient); },
+      [&] { benchmark::DoNotOptimize(network.run(images).logits); });
+}
+BENCHMARK_CAPTURE(input_gradient, lenet5, "lenet5")->UseManualTime()->MinTime(3);
+BENCHMARK_CAPTURE(input_gradient, resnet20, "resnet20")->UseManualTime()->MinTime(5);
+
+}  // namespace
+}  // namespace galvani::bench

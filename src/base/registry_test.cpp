@@ -1,0 +1,66 @@
+#include "galvani/base/registry.h"
+
+#include <gtest/gtest.h>
+
+namespace galvani {
+namespace {
+
+using Numbers = Registry<std::int64_t, std::int64_t>;
+
+Numbers::Entry entry(const std::string& name) {
+  return {name,
+          "gives its option plus an argument",
+          {{"k", std::int64_t{1}, "what to add", 0.0, 10.0, {}}},
+          [](const Options& options, std::int64_t argument) { return options.integer("k") + argument; }};
+}
+
+Numbers numbers() {
+  return Numbers("number", {entry("kmnc"), entry("nbc"), entry("snac")});
+}
+
+template <class Action>
+std::string message_of(ErrorCode code, Action action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), code);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Registry, CreatesWithDefaultsSettingsAndArguments) {
+  EXPECT_EQ(numbers().create(Spec::parse("nbc"), 40), 41);
+  EXPECT_EQ(numbers().create(Spec::parse("nbc:k=2"), 40), 42);
+  EXPECT_EQ(numbers().options(Spec::parse("snac")).str(), "snac:k=1");
+}
+
+TEST(Registry, KeepsTheOrderOfItsTable) {
+  EXPECT_EQ(numbers().names(), (std::vector<std::string>{"kmnc", "nbc", "snac"}));
+  EXPECT_EQ(numbers().entries().at(1).help, "gives its option plus an argument");
+}
+
+TEST(Registry, TwoEntriesOfOneNameAreOurMistake) {
+  EXPECT_EQ(message_of(ErrorCode::internal,
+                       [] {
+                         Numbers("number", {entry("a"), entry("b"), entry("a")});
+                       }),
+            "two numbers are called 'a'");
+}
+
+TEST(Registry, UnknownNamesGetASuggestionOrTheList) {
+  EXPECT_EQ(message_of(ErrorCode::usage, [] { numbers().at("kmc"); }),
+            "there is no number called 'kmc'; did you mean 'kmnc'?");
+  EXPECT_EQ(message_of(ErrorCode::usage, [] { numbers().create(Spec::parse("whatever"), 0); }),
+            "there is no number called 'whatever'; known are kmnc, nbc, snac");
+  EXPECT_EQ(numbers().find("whatever"), nullptr);
+  EXPECT_EQ(numbers().find("nbc")->name, "nbc");
+}
+
+TEST(Registry, BadSettingsNameTheEntry) {
+  EXPECT_EQ(message_of(ErrorCode::usage, [] { numbers().create(Spec::parse("nbc:k=11"), 0); }),
+            "nbc: option 'k' is 11, but must be from 0 to 10");
+}
+
+}  // namespace
+}  // namespace galvani

@@ -1,0 +1,33 @@
+#include "galvani/base/table.h"
+
+#include <gtest/gtest.h>
+
+#include "galvani/base/error.h"
+
+namespace galvani {
+namespace {
+
+TEST(Table, AlignsColumnsByWhatATerminalShows) {
+  Table table({"name", ">images", "note"});
+  table.add({"zebra", "7", ""});
+  table.add({"Bär", "1,234", "two bytes for ä"});
+  EXPECT_EQ(table.str(),
+            "name   images  note\n"
+            "─────  ──────  ───────────────\n"
+            "zebra       7\n"
+            "Bär     1,234  two bytes for ä\n");
+}
+
+TEST(Table, WithoutRowsIsItsHeader) {
+  EXPECT_EQ(Table({"a", ">bc"}).str(), "a  bc\n─  ──\n");
+}
+
+TEST(Table, RefusesARowOfAnotherLength) {
+  Table table({"a", "b"});
+  EXPECT_THROW(table.add({"1"}), Error);
+  EXPECT_THROW(table.add({"1", "2", "3"}), Error);
+  EXPECT_EQ(table.str(), Table({"a", "b"}).str());
+}
+
+}  // namespace
+}  // namespace galvani

@@ -1,0 +1,35 @@
+// Small networks for tests.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "galvani/base/error.h"
+#include "galvani/model/network.h"
+
+namespace galvani::testing {
+
+// A zoo architecture with random weights for 1x28x28 (LeNets) or 3x32x32 images and 10 classes.
+std::unique_ptr<Network> zoo_network(const std::string& spec, Execution execution = {16, false});
+
+// A TorchScript model for 3x8x8 images, loaded back from a file: the source defines `forward`.
+std::unique_ptr<Network> scripted(const std::string& source, const std::map<std::string, at::Tensor>& parameters);
+
+// Repeatable noise, [n, C, H, W] uint8.
+at::Tensor random_images(const Network& network, std::int64_t n);
+
+// The message of the galvani::Error that `action` throws; empty if it throws none.
+template <class Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace galvani::testing

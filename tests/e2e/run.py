@@ -1,0 +1,563 @@
+#!/usr/bin/env python3
+"""End-to-end tests: the real binary on real files, as a user would call it.
+
+usage: tests/e2e/run.py BINARY [WORDS]    with WORDS only the checks whose names contain them
+
+Everything happens in a temporary folder, the cache too. Prints a line per check, exits 1 if one failed.
+"""
+import collections
+import concurrent.futures
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+
+LIMIT = 120  # seconds for one command; far above what any takes
+TRAIN = ["--data", "digits:train[0:2000]", "--test", "digits:test[0:500]"]
+TEST = ["--data", "digits:test[0:300]"]
+
+Result = collections.namedtuple("Result", "code out err")
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def expect_equal(found, wanted, what):
+    expect(found == wanted, f"{what} is {str(found)[:300]!r} instead of {str(wanted)[:300]!r}")
+
+
+class Workshop:
+    """The temporary folder, and the binary run inside it."""
+
+    def __init__(self, binary, folder):
+        self.binary = str(pathlib.Path(binary).resolve())
+        self.folder = pathlib.Path(folder)
+        self.environment = dict(os.environ, GALVANI_CACHE=str(self.folder / "cache"))
+
+    def start(self, *arguments):
+        return subprocess.Popen([self.binary, *map(str, arguments)], cwd=self.folder, env=self.environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+    def run(self, *arguments):
+        process = self.start(*arguments)
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise Failure(f"took more than {LIMIT} s: {' '.join(map(str, arguments))}") from None
+        return Result(process.returncode, out, err)
+
+    def done(self, *arguments):
+        result = self.run(*arguments)
+        expect(result.code == 0, f"exit {result.code} of '{' '.join(map(str, arguments))}': {result.err[-500:]}")
+        return result
+
+    def refused(self, code, *arguments, names=""):
+        """Exit `code`, nothing on standard output, and one sentence on standard error that contains `names`."""
+        result = self.run(*arguments)
+        expect(result.code == code, f"exit {result.code} instead of {code}: {result.err[-500:]}")
+        lines = [line for line in result.err.splitlines() if not line.startswith(("warning:", "training "))]
+        expect(len(lines) == 1 and lines[0].startswith("error: "), f"not one sentence: {result.err[-800:]!r}")
+        expect(names in lines[0], f"does not mention {names!r}: {lines[0]}")
+        for leak in ("Exception raised from", "terminate called", "c10::", "std::", "unknown file"):
+            expect(leak not in result.err, f"shows internals: {result.err[-500:]}")
+        return lines[0]
+
+    def __truediv__(self, name):
+        return self.folder / name
+
+
+# --- files by hand
+
+
+def npy(shape, kind, data):
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
+    header = text + " " * (63 - (10 + len(text)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def write_npz(path, shape, labels):
+    size = 1
+    for n in shape:
+        size *= n
+    pixels = bytes(i * 7919 % 256 for i in range(size))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("images.npy", npy(shape, "|u1", pixels))
+        archive.writestr("labels.npy", npy([len(labels)], "<i8", struct.pack(f"<{len(labels)}q", *labels)))
+
+
+def noise(count):
+    """Bytes without a pattern, the same every time."""
+    state, result = 12345, bytearray()
+    for _ in range(count):
+        state = (state * 1103515245 + 12345) % 2**31
+        result.append(state >> 16 & 255)
+    return bytes(result)
+
+
+def predictions(text):
+    """The rows of a CSV of predictions, without the names of classes, which a file format may not carry."""
+    return [{k: v for k, v in row.items() if k != "name"} for row in csv.DictReader(io.StringIO(text))]
+
+
+# --- the checks: (stage, name, function); those of one stage run side by side, each in the order of the table
+
+CHECKS = []
+
+
+def check(name, stage=2):
+    def add(function):
+        CHECKS.append((stage, name, function))
+        return function
+    return add
+
+
+def add_checks(prefix, table, function, stage=2):
+    for name, *arguments in table:
+        CHECKS.append((stage, f"{prefix}: {name}", lambda w, a=tuple(arguments): function(w, *a)))
+
+
+# Stage 1: the models everything else looks at.
+
+
+@check("train writes a model", stage=1)
+def _(w):
+    result = w.done("train", "lenet5", *TRAIN, "--epochs", 1, "-o", "one.onnx", "--metrics", "one.csv")
+    expect((w / "one.onnx").stat().st_size > 200000, "the model is too small")
+    expect(not (w / "one.onnx.checkpoint").exists(), "a checkpoint is left")
+    expect(re.search(r"one\.onnx: \d+\.\d+% on digits:test\[0:500\]", result.out), result.out)
+    rows = list(csv.DictReader((w / "one.csv").open()))
+    expect_equal([r["epoch"] for r in rows], ["1"], "the metrics' epochs")
+    expect(0 < float(rows[0]["loss"]) < 3, "the loss makes no sense")
+
+
+EIGHT = ["train", "lenet5", *TRAIN, "--epochs", 8, "--seed", 5]
+
+
+@check("train learns", stage=1)
+def _(w):
+    lines = [json.loads(line) for line in w.done(*EIGHT, "-o", "eight.onnx", "--json").out.splitlines()]
+    expect_equal([line.get("epoch") for line in lines], [1, 2, 3, 4, 5, 6, 7, 8, None], "the epochs")
+    expect(lines[-1]["accuracy"] > 0.8, f"accuracy {lines[-1]['accuracy']} after eight epochs")
+    expect(lines[-2]["loss"] < lines[0]["loss"] / 2, "the loss did not fall")
+    # Measured once here, so that the checks side by side find the same micro-batch in the cache.
+    w.done("predict", "eight.onnx", *TEST, "-o", "eight.csv")
+
+
+# Stage 2: help, version, mistakes.
+
+
+def helps(w, *verb):
+    result = w.done(*verb, "--help")
+    expect("Usage:" in result.out, "no usage line")
+    if verb:
+        expect("Examples:" in result.out, "no examples")
+        expect("galvani " + verb[0] in result.out.split("Examples:")[1], "the examples are of another verb")
+
+
+add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"), ("data get", "data", "get"),
+                    ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
+                    ("inspect", "inspect"), ("predict", "predict")], helps)
+
+
+@check("every verb has a help check")
+def _(w):
+    text = w.done("--help").out.split("Subcommands:")[1]
+    verbs = set(re.findall(r"^  (\S+)", text, re.MULTILINE))
+    known = {name.split()[1] for _, name, _ in CHECKS if name.startswith("help: ")}
+    expect(verbs <= known, f"no check for the help of {verbs - known}")
+
+
+@check("version")
+def _(w):
+    expect(re.fullmatch(r"galvani \d+\.\d+\.\d+\n", w.done("--version").out), "not 'galvani 1.2.3'")
+
+
+def misused(w, mentions, *arguments):
+    result = w.run(*arguments)
+    expect(result.code == 2, f"exit {result.code} instead of 2: {result.err[-300:]}")
+    expect(mentions in result.err, f"does not mention {mentions!r}: {result.err[-300:]!r}")
+
+
+add_checks("usage error", [
+    ("no verb", "subcommand"),
+    ("unknown verb", "there is no verb 'frobnicate'", "frobnicate"),
+    ("mistyped verb", "did you mean 'inspect'?", "inspct", "one.onnx"),
+    ("mistyped verb of a group", "did you mean 'export'?", "data", "exprt"),
+    ("unknown flag", "--frobnicate", "inspect", "one.onnx", "--frobnicate"),
+    ("no model", "model", "inspect"),
+    ("predict without data", "--data", "predict", "one.onnx"),
+    ("train without anything", "train needs", "train"),
+    ("threads 0", "--threads", "inspect", "one.onnx", "--threads", 0),
+    ("threads as a word", "--threads", "inspect", "one.onnx", "--threads", "many"),
+    ("epochs below 0", "--epochs", "train", "lenet5", *TRAIN, "--epochs", -1, "-o", "x.onnx"),
+    ("mistyped data", "did you mean 'digits'?", "predict", "one.onnx", "--data", "digts"),
+    ("unknown split", "train and test", "predict", "one.onnx", "--data", "digits:validation"),
+    ("selector not closed", "not closed", "predict", "one.onnx", "--data", "digits[0:10"),
+    ("selector that leaves nothing", "leaves no images", "predict", "one.onnx", "--data", "digits:test[10:10]"),
+    ("mistyped architecture", "did you mean 'resnet20'?", "train", "resnt20", *TRAIN, "-o", "x.onnx"),
+    ("unknown option of an architecture", "has no option", "train", "lenet5:size=3", *TRAIN, "-o", "x.onnx"),
+    ("option out of range", "must be from", "train", "lenet5", *TRAIN, "--optimizer", "sgd:lr=-1", "-o", "x.onnx"),
+    ("bad range", "--range", "inspect", "one.onnx", "--range", "1..0"),
+    ("bad mean", "--mean", "inspect", "one.onnx", "--mean", "a,b"),
+    ("bad channel order", "--channels", "inspect", "one.onnx", "--channels", "rbg"),
+    ("unknown tap", "no tap", "inspect", "one.onnx", "--taps", "conv9"),
+    ("unknown export format", "--to", "data", "export", "digits:test[:5]", "-o", "x", "--to", "hdf5"),
+], misused)
+
+
+# Stage 2: bad files.
+
+
+def bad_model(w, name, make):
+    path = w / name
+    make(w, path)
+    w.refused(3, "inspect", name, names=name)
+
+
+def copy_part(share):
+    def make(w, path):
+        content = (w / "one.onnx").read_bytes()
+        path.write_bytes(content[:int(len(content) * share)])
+    return make
+
+
+def with_bytes(content):
+    return lambda w, path: path.write_bytes(content)
+
+
+add_checks("bad model", [
+    ("missing", "missing.onnx", lambda w, path: None),
+    ("empty", "empty.onnx", with_bytes(b"")),
+    ("folder", "folder.onnx", lambda w, path: path.mkdir()),
+    ("text", "text.onnx", with_bytes(b"The quick brown fox jumps over the lazy dog.\n" * 20)),
+    ("random bytes", "random.onnx", with_bytes(noise(5000))),
+    ("zeros", "zeros.onnx", with_bytes(bytes(5000))),
+    ("first half", "half.onnx", copy_part(0.5)),
+    ("last byte missing", "short.onnx", copy_part(0.99999)),
+    ("first bytes", "first.onnx", copy_part(0.001)),
+    ("zip that is no model", "data.npz", lambda w, path: write_npz(path, [2, 1, 28, 28], [0, 1])),
+    ("damaged zip", "damaged.pt", with_bytes(b"PK\x03\x04" + noise(3000))),
+    ("named pipe", "pipe.onnx", lambda w, path: os.mkfifo(path)),
+], bad_model)
+
+
+def bad_data(w, name, make, mentions):
+    path = w / name
+    make(path)
+    w.refused(3, "predict", "one.onnx", "--data", f"./{name}", names=mentions)
+
+
+def npz_of(shape, labels):
+    return lambda path: write_npz(path, shape, labels)
+
+
+def flipped_npz(path):
+    write_npz(path, [4, 1, 28, 28], [0, 1, 2, 3])
+    content = bytearray(path.read_bytes())
+    content[1500] ^= 0x55
+    path.write_bytes(content)
+
+
+def cut_npz(path):
+    write_npz(path, [4, 1, 28, 28], [0, 1, 2, 3])
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+def lying_npy(path):
+    path.write_bytes(npy([1 << 40, 1, 28, 28], "|u1", bytes(1000)))
+
+
+def folder_of(name, content):
+    def make(path):
+        path.mkdir()
+        if name:
+            (path / name).write_bytes(content)
+    return make
+
+
+add_checks("bad data", [
+    ("missing", "missing.npz", lambda path: None, "missing.npz"),
+    ("images of another shape", "colour.npz", npz_of([4, 3, 32, 32], [0, 1, 2, 3]), "3x32x32"),
+    ("label out of range", "label12.npz", npz_of([4, 1, 28, 28], [0, 1, 2, 12]), "12"),
+    ("fewer labels than images", "fewer.npz", npz_of([4, 1, 28, 28], [0, 1]), "fewer.npz"),
+    ("no images", "none.npz", npz_of([0, 1, 28, 28], []), "none.npz"),
+    ("flipped bits", "flipped.npz", flipped_npz, "flipped.npz"),
+    ("cut off", "cut.npz", cut_npz, "cut.npz"),
+    ("header that lies", "lying.npy", lying_npy, "lying.npy"),
+    ("text called npz", "text.npz", lambda path: path.write_text("no archive at all"), "text.npz"),
+    ("empty folder", "nothing", folder_of("", b""), "nothing"),
+    ("folder with a broken image", "broken", folder_of("a.png", b"\x89PNG\r\n\x1a\n" + noise(200)), "a.png"),
+    ("random bytes", "noise.bin", lambda path: path.write_bytes(noise(500)), "noise.bin"),
+], bad_data)
+
+
+def bad_card(w, name, text, mentions):
+    shutil.copy(w / "one.onnx", w / f"{name}.onnx")
+    (w / f"{name}.toml").write_bytes(text)
+    message = w.refused(3, "inspect", f"{name}.onnx", names=mentions)
+    expect(name in message, f"does not name the file: {message}")
+
+
+add_checks("bad model card", [
+    ("not TOML", "card1", b"mean = [0.5\nstd", "line"),
+    ("unknown key", "card2", b"meen = [0.5]\n", "meen"),
+    ("text for a number", "card3", b'mean = ["a"]\n', "card3"),
+    ("deviation 0", "card4", b"std = [0.0]\n", "standard deviation"),
+    ("three means for one channel", "card5", b"mean = [0.1, 0.2, 0.3]\n", "3 means"),
+    ("range upside down", "card6", b"range = [1, 0]\n", "range"),
+    ("too few class names", "card7", b'classes = ["a", "b"]\n', "2 classes"),
+    ("huge input", "card8", b"input = [1, 99999999, 99999999]\n", "input"),
+    ("nested thousands deep", "card9", b"mean = " + b"[" * 100000 + b"]" * 100000, "card9"),
+    ("random bytes", "card10", noise(2000), "card10"),
+    ("not finite", "card11", b"mean = [nan]\nstd = [inf]\n", "card11"),
+], bad_card)
+
+
+# Stage 2: what the verbs say.
+
+
+@check("inspect --json")
+def _(w):
+    info = json.loads(w.done("inspect", "eight.onnx", *TEST, "--json", "--layers").out)
+    wanted = {"model": "eight.onnx", "format": "onnx", "input": [1, 28, 28], "classes": 10, "parameters": 61706,
+              "neurons": 236, "opset": 13, "softmax": False, "preprocess_stated": True, "images": 300,
+              "data": "digits:test[0:300]"}
+    expect_equal({key: info.get(key) for key in wanted}, wanted, "what it says")
+    expect_equal([(t["name"], t["neurons"]) for t in info["taps"]],
+                 [("conv1", 6), ("conv2", 16), ("fc1", 120), ("fc2", 84), ("fc3", 10)], "the taps")
+    expect_equal(sum(sum(row) for row in info["confusion"]), 300, "the sum of the confusion table")
+    expect_equal(sum(info["confusion"][i][i] for i in range(10)), info["correct"], "its diagonal")
+    expect_equal(sum(layer["parameters"] for layer in info["layers"]), 61706, "the layers' parameters")
+    expect(re.fullmatch("[0-9a-f]{64}", info["sha256"]), "no sha256")
+
+
+@check("inspect chooses taps")
+def _(w):
+    names = [t["name"] for t in json.loads(w.done("inspect", "one.onnx", "--taps", "conv*,fc1/relu", "--json").out)["taps"]]
+    expect_equal([n for n in names if not n.startswith("conv")], ["fc1/relu"], "what does not start with conv")
+    expect({"conv1", "conv2"} <= set(names), f"conv1 and conv2 are not among {names}")
+
+
+@check("inspect as text")
+def _(w):
+    text = w.done("inspect", "eight.onnx", *TEST).out
+    for part in ("236 in 5 taps", "61,706", "ONNX, opset 13", "on digits:test[0:300]", "recall"):
+        expect(part in text, f"no {part!r}")
+
+
+@check("predict: CSV and JSON agree")
+def _(w):
+    rows = list(csv.DictReader((w / "eight.csv").open()))
+    result = json.loads(w.done("predict", "eight.onnx", *TEST, "--json").out)
+    expect_equal(len(rows), 300, "the number of rows")
+    expect_equal(result["images"], 300, "the number of images")
+    correct = 0
+    for row, item in zip(rows, result["predictions"]):
+        expect_equal((int(row["index"]), int(row["label"]), int(row["predicted"]), row["name"]),
+                     (item["index"], item["label"], item["predicted"], item["name"]), "a row")
+        p = item["probabilities"]
+        expect(max(range(10), key=p.__getitem__) == item["predicted"], "the prediction is not the most probable class")
+        expect(abs(sum(p) - 1) < 1e-5, "the probabilities do not sum to 1")
+        expect(all(abs(float(row[f"p{c}"]) - p[c]) <= 1e-5 * p[c] for c in range(10)), "a probability differs")
+        correct += item["label"] == item["predicted"]
+    expect(abs(result["accuracy"] - correct / 300) < 1e-12, "the accuracy is not the share of right labels")
+
+
+def same_predictions(w, *flags):
+    name = "p" + "".join(flags).replace("-", "") + ".csv"
+    w.done("predict", "eight.onnx", *TEST, "-o", name, *flags)
+    expect_equal((w / name).read_text(), (w / "eight.csv").read_text(), "the CSV")
+
+
+add_checks("predict is the same with", [(f"--threads {n}", "--threads", str(n)) for n in (1, 2, 4)], same_predictions)
+
+
+def same_model(w, threads):
+    w.done("train", "lenet5", *TRAIN, "--epochs", 1, "--threads", threads, "-o", f"one{threads}.onnx")
+    expect((w / f"one{threads}.onnx").read_bytes() == (w / "one.onnx").read_bytes(), "the model files differ")
+
+
+add_checks("train is the same with", [(f"--threads {n}", n) for n in (1, 2, 4)], same_model)
+
+
+@check("another seed gives another model")
+def _(w):
+    w.done("train", "lenet5", *TRAIN, "--epochs", 1, "--seed", 1, "-o", "seed1.onnx")
+    expect((w / "seed1.onnx").read_bytes() != (w / "one.onnx").read_bytes(), "the seed changes nothing")
+
+
+def train_until_interrupted(w, output, number, reports, *flags):
+    process = w.start(*EIGHT, "-o", output, "--json", *flags)
+    for _ in range(reports):
+        process.stdout.readline()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=LIMIT)
+    expect(process.returncode == 130, f"exit {process.returncode} instead of 130: {err[-300:]}")
+    expect((w / f"{output}.checkpoint").exists(), "there is no checkpoint")
+    expect(not (w / output).exists(), "a model was written")
+
+
+@check("interrupted training goes on to the same bytes")
+def _(w):
+    train_until_interrupted(w, "resumed.onnx", signal.SIGINT, 2)
+    train_until_interrupted(w, "resumed.onnx", signal.SIGTERM, 4, "--threads", 1)
+    w.done(*EIGHT, "-o", "resumed.onnx")
+    expect((w / "resumed.onnx").read_bytes() == (w / "eight.onnx").read_bytes(), "the model files differ")
+    expect(not (w / "resumed.onnx.checkpoint").exists(), "the checkpoint is left")
+
+
+@check("a checkpoint of other settings is refused")
+def _(w):
+    train_until_interrupted(w, "other.onnx", signal.SIGINT, 1)
+    before = (w / "other.onnx.checkpoint").read_bytes()
+    for flags, word in ((["--batch", 32], "batch"), (["--optimizer", "adam"], "optimizer")):
+        w.refused(2, *EIGHT, *flags, "-o", "other.onnx", names=word)
+    expect((w / "other.onnx.checkpoint").read_bytes() == before, "the checkpoint was changed")
+    damaged = bytearray(before)
+    damaged[len(damaged) // 2] ^= 1
+    (w / "other.onnx.checkpoint").write_bytes(damaged)
+    w.refused(3, *EIGHT, "-o", "other.onnx", names="other.onnx.checkpoint")
+
+
+@check("training goes on from a model file")
+def _(w):
+    before = json.loads(w.done("inspect", "one.onnx", *TEST, "--json").out)["accuracy"]
+    w.done("train", "one.onnx", *TRAIN, "--epochs", 2, "-o", "tuned.onnx")
+    after = json.loads(w.done("inspect", "tuned.onnx", *TEST, "--json").out)
+    expect(after["accuracy"] > before, f"{after['accuracy']} after {before}")
+    expect_equal(after["preprocess"]["architecture"], "lenet5:padding=classic", "the architecture")
+
+
+def round_trip(w, form):
+    spec = "digits:test[100:160]"
+    target = f"out.{form}" if form == "npz" else f"out-{form}"
+    w.done("data", "export", spec, "-o", target, "--to", form)
+    source = target + (":test" if form == "idx" else "")
+    expect_equal(predictions(w.done("predict", "eight.onnx", "--data", f"./{source}").out),
+                 predictions(w.done("predict", "eight.onnx", "--data", spec).out), "the predictions")
+    again = json.loads(w.done("data", "info", f"./{source}", "--json", "-o", f"{form}.png").out)
+    first = json.loads(w.done("data", "info", spec, "--json", "-o", f"{form}-first.png").out)
+    keys = ("images", "shape", "mean", "std", "min", "max", "duplicates", "unlabelled")
+    expect_equal({k: again[k] for k in keys}, {k: first[k] for k in keys}, "what is known of the images")
+    expect_equal([c["images"] for c in again["classes"]], [c["images"] for c in first["classes"]], "the classes' sizes")
+    expect((w / f"{form}.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n", "the contact sheet is not a PNG")
+
+
+add_checks("exported data come back", [(form, form) for form in ("npz", "folder", "idx")], round_trip)
+
+
+@check("data list --json")
+def _(w):
+    entries = {e["name"]: e for e in json.loads(w.done("data", "list", "--json").out)}
+    expect(entries["digits"]["ready"], "digits are not ready")
+    expect_equal(entries["mnist"]["train"], 60000, "MNIST's size")
+
+
+@check("data that were not fetched are named with the remedy")
+def _(w):
+    w.refused(3, "predict", "one.onnx", "--data", "cifar10:test", names="galvani data get cifar10")
+
+
+@check("a TOML file beside the model changes its preprocessing")
+def _(w):
+    shutil.copy(w / "eight.onnx", w / "beside.onnx")
+    (w / "beside.toml").write_text('mean = [0.25]\nstd = [0.5]\nclasses = ["n0","n1","n2","n3","n4","n5","n6","n7","n8","n9"]\n')
+    info = json.loads(w.done("inspect", "beside.onnx", "--json").out)
+    expect_equal((info["preprocess"]["mean"], info["preprocess"]["std"]), ([0.25], [0.5]), "mean and std")
+    text = w.done("predict", "beside.onnx", *TEST).out
+    expect(predictions(text) != predictions((w / "eight.csv").read_text()), "the predictions are the same")
+    expect(",n7," in text, "the class names are not the file's")
+    flags = json.loads(w.done("inspect", "beside.onnx", "--mean", "0.75", "--json").out)
+    expect_equal(flags["preprocess"]["mean"], [0.75], "the mean a flag gives")
+
+
+@check("wrong preprocessing is noticed")
+def _(w):
+    result = w.done("predict", "eight.onnx", *TEST, "--range", "0..0.01", "-o", "wrong.csv")
+    expect("warning:" in result.err and "preprocessing" in result.err, f"no warning: {result.err!r}")
+    expect("warning:" not in w.done("predict", "eight.onnx", *TEST, "-o", "right.csv").err, "a warning without a reason")
+
+
+@check("unlabelled images have predictions and no accuracy")
+def _(w):
+    w.done("data", "export", "digits:test[0:6]", "-o", "labelled", "--to", "folder")
+    (w / "plain").mkdir()
+    for number, path in enumerate(sorted((w / "labelled").rglob("*.png"))):
+        shutil.copy(path, w / "plain" / f"{number}.png")
+    result = json.loads(w.done("predict", "eight.onnx", "--data", "./plain", "--json").out)
+    expect_equal((result["images"], result["accuracy"]), (6, None), "images and accuracy")
+    expect_equal({p["label"] for p in result["predictions"]}, {None}, "the labels")
+    w.refused(3, "inspect", "eight.onnx", "--data", "./plain", names="without a label")
+
+
+@check("a model that cannot be written is an error of the machine")
+def _(w):
+    w.refused(4, "predict", "one.onnx", *TEST, "-o", "no/such/folder/p.csv", names="no/such/folder/p.csv")
+
+
+@check("results that cannot be written are an error")
+def _(w):
+    with open("/dev/full", "w") as full:
+        code = subprocess.run([w.binary, "predict", "one.onnx", *TEST], cwd=w.folder, env=w.environment, stdout=full,
+                              stderr=subprocess.DEVNULL, timeout=LIMIT).returncode
+    expect_equal(code, 4, "the exit code with a full disk")
+
+
+@check("a hostile class name reaches neither terminal nor JSON unchanged")
+def _(w):
+    shutil.copy(w / "eight.onnx", w / "hostile.onnx")
+    names = ", ".join(f'"\\u001b[31m{i}"' for i in range(10))
+    (w / "hostile.toml").write_text(f"classes = [{names}]\n")
+    text = w.done("inspect", "hostile.onnx", *TEST).out
+    expect("\x1b" not in text, "an escape sequence is printed")
+    json.loads(w.done("inspect", "hostile.onnx", "--json").out)
+
+
+def run_all(workshop, words):
+    chosen = [c for c in CHECKS if c[0] == 1 or all(word in c[1] for word in words)]
+    failed = passed = 0
+    for stage in sorted({stage for stage, _, _ in chosen}):
+        members = [(name, function) for s, name, function in chosen if s == stage]
+        with concurrent.futures.ThreadPoolExecutor(1 if stage == 1 else max(2, os.cpu_count() or 2)) as pool:
+            for (name, _), future in zip(members, [pool.submit(function, workshop) for _, function in members]):
+                try:
+                    future.result()
+                    passed += 1
+                    print(f"ok      {name}", flush=True)
+                except Exception as problem:  # whatever it is, the next check must still run
+                    failed += 1
+                    print(f"FAILED  {name}\n        {problem}", flush=True)
+    return passed, failed
+
+
+def main():
+    if len(sys.argv) < 2:
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="galvani-e2e.") as folder:
+        passed, failed = run_all(Workshop(sys.argv[1], folder), sys.argv[2:])
+    print(f"{passed} passed, {failed} failed in {time.monotonic() - start:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

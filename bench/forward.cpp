@@ -14,14 +14,16 @@ namespace {
 
 constexpr std::int64_t kBatch = 64;
 
-Network& zoo_network(const std::string& name) {
-  static std::map<std::string, std::unique_ptr<Network>> made;
-  auto& network = made[name];
+Network& zoo_network(const std::string& name, std::int64_t micro_batch = 0) {
+  static std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<Network>> made;
+  auto& network = made[{name, micro_batch}];
   if (!network) {
     Rng rng(1);
-    ArchitectureShape shape =
-        name.rfind("lenet", 0) == 0 ? ArchitectureShape{1, 28, 28, 10} : ArchitectureShape{3, 32, 32, 10};
-    network = Network::from_onnx(architectures().create(Spec::parse(name), shape, rng), name, {});
+    bool grey = name.rfind("lenet", 0) == 0;
+    ArchitectureShape shape = grey ? ArchitectureShape{1, 28, 28, 10} : ArchitectureShape{3, 32, 32, 10};
+    Network::Options options;
+    options.micro_batch = micro_batch;
+    network = Network::from_onnx(architectures().create(Spec::parse(name), shape, rng), name, options);
   }
   return *network;
 }
@@ -77,26 +79,24 @@ BENCHMARK_CAPTURE(network_run, lenet5_traces, "lenet5", true)->UseManualTime()->
 BENCHMARK_CAPTURE(network_run, resnet20_logits, "resnet20", false)->UseManualTime()->MinTime(5);
 BENCHMARK_CAPTURE(network_run, resnet20_traces, "resnet20", true)->UseManualTime()->MinTime(5);
 
-// Two workers with single-threaded kernels against one caller with two-threaded kernels, both over batches of 64.
+// Two workers with single-threaded kernels, as Network::run uses them (bytes in, the faster layout), against one caller
+// with two-threaded kernels on ready-made input; both in batches of 64.
 void workers_against_threads(benchmark::State& state, const char* name) {
-  Network& network = zoo_network(name);
-  Network::Impl& impl = network.impl();
-  auto plan = impl.executor->plan({}, {}, Executor::Form::whole_final);
-  at::Tensor input = impl.prepare(random_images(network, kBatch), {});
+  Network& network = zoo_network(name, kBatch);
   constexpr std::int64_t kBatches = 8;
+  at::Tensor images = random_images(network, kBatch * kBatches);
+  at::Tensor input = network.impl().prepare(images.narrow(0, 0, kBatch), {});
   set_workers(2);
+  network.execution();
   compare(
       state, kBatch * kBatches,
       [&] {
         at::set_num_threads(1);
-        workers().run(kBatches, [&](std::int64_t, int) {
-          c10::InferenceMode inference;
-          benchmark::DoNotOptimize(plan->run(input, {}));
-        });
+        benchmark::DoNotOptimize(network.run(images).logits);
       },
       [&] {
         at::set_num_threads(2);
-        for (std::int64_t i = 0; i < kBatches; ++i) plain_forward(impl, input);
+        for (std::int64_t i = 0; i < kBatches; ++i) plain_forward(network.impl(), input);
       });
   at::set_num_threads(1);
 }

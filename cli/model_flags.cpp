@@ -15,7 +15,7 @@ void ModelFlags::add_to(CLI::App& verb) {
   verb.add_option("--channels", flags.channels, "channel order: rgb or bgr")->group(group);
   verb.add_option("--layout", flags.layout, "input layout: nchw or nhwc")->group(group);
   verb.add_option("--input", flags.input, "input shape as channels,height,width, for a TorchScript file")->group(group);
-  verb.add_option("--micro-batch", options.execution.micro_batch,
+  verb.add_option("--micro-batch", options.micro_batch,
                   "inputs a kernel call sees (default: measured once per model and remembered)")
       ->check(CLI::Range(1, 4096))
       ->group("Common");

@@ -21,6 +21,7 @@ struct Network::Impl {
   std::unique_ptr<Executor> executor;
   std::vector<Tap> taps;
   Execution execution;
+  std::int64_t wanted_micro_batch = 0;                // 0: any
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
   std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order
   std::string original;                               // the ONNX file, to write new weights into

@@ -276,8 +276,8 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     any_batch = at::allclose(alone, among, 1e-3, 1e-4, /*equal_nan=*/true);
   }
   info.fixed_batch = any_batch ? 0 : batch;
-  if (!any_batch && execution.micro_batch != 0 && execution.micro_batch != batch)
-    bad_usage("{}: takes batches of {} only", info.path, batch);
+  std::int64_t asked = std::max(execution.micro_batch, wanted_micro_batch);
+  if (!any_batch && asked != 0 && asked != batch) bad_usage("{}: takes batches of {} only", info.path, batch);
 
   std::vector<std::size_t> observable;
   for (std::size_t i = 0; i < executor->taps().size(); ++i) {

@@ -104,7 +104,8 @@ class Network {
  public:
   struct Options {
     CardFlags flags;
-    Execution execution;
+    Execution execution;                   // exactly this, as a campaign recorded it; by default the fastest is found
+    std::int64_t micro_batch = 0;          // only the layout is left to find
     std::vector<std::int64_t> data_shape;  // [C, H, W] of the data at hand, for files that do not state their input
   };
 

@@ -78,6 +78,7 @@ Executor::Executor(torch::jit::Module module, GraphNames names, const std::strin
   module_ = torch::jit::freeze_module(module, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
   graph_ = module_.get_method("forward").graph()->copy();
   replace_call_stacks(*graph_->block(), module_.get_method("forward").function());
+  check_groups(*graph_->block(), label);
   // Without this an in-place activation overwrites the value a tap observes.
   torch::jit::RemoveTensorMutation(graph_);
   if (graph_->inputs().size() != kFixedInputs)

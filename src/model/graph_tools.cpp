@@ -1,5 +1,7 @@
 #include "model/graph_tools.h"
 
+#include <torch/csrc/jit/ir/constants.h>
+
 #include <algorithm>
 #include <set>
 
@@ -89,6 +91,16 @@ void replace_call_stacks(torch::jit::Block& block, torch::jit::Function& owner) 
     if (node->callstack())
       node->setCallStack(c10::make_intrusive<torch::jit::InlinedCallStack>(&owner, node->sourceRange()));
     for (torch::jit::Block* inner : node->blocks()) replace_call_stacks(*inner, owner);
+  }
+}
+
+void check_groups(const torch::jit::Block& block, const std::string& label) {
+  for (const Node* node : block.nodes()) {
+    for (const torch::jit::Block* inner : node->blocks()) check_groups(*inner, label);
+    if (node->maybeSchema() == nullptr || !node->hasNamedInput("groups")) continue;
+    c10::optional<c10::IValue> groups = torch::jit::toIValue(node->namedInput("groups"));
+    if (groups && groups->isInt() && (groups->toInt() < 1 || groups->toInt() > INT32_MAX))
+      bad_input("{}: has a convolution in {} groups", label, groups->toInt());
   }
 }
 

@@ -27,6 +27,9 @@ at::Tensor attribute_at(const torch::jit::Module& module, const std::string& pat
 // Lets every node point to `owner`, which must outlive the graph.
 void replace_call_stacks(torch::jit::Block& block, torch::jit::Function& owner);
 
+// Throws Error(bad_input) for a convolution in no groups: LibTorch cuts their number to 32 bits and divides by it.
+void check_groups(const torch::jit::Block& block, const std::string& label);
+
 // Makes the scores before a final softmax the graph's only output. Of a tuple of results the first counts.
 void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& ends_in_softmax);
 

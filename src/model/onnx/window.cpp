@@ -71,7 +71,7 @@ std::string pad_first(Node& node, Window& window, const std::string& x, const st
 
 std::int64_t group_count(const Node& node) {
   std::int64_t groups = node.integer("group", 1);
-  if (groups < 1 || groups > (std::int64_t{1} << 31)) node.refuse("has {} groups", groups);
+  if (groups < 1 || groups >= (std::int64_t{1} << 31)) node.refuse("has {} groups", groups);
   return groups;
 }
 

@@ -77,6 +77,7 @@ Executor::Executor(torch::jit::Module module, GraphNames names, const std::strin
   for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
   module_ = torch::jit::freeze_module(module, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
   graph_ = module_.get_method("forward").graph()->copy();
+  replace_call_stacks(*graph_->block(), module_.get_method("forward").function());
   // Without this an in-place activation overwrites the value a tap observes.
   torch::jit::RemoveTensorMutation(graph_);
   if (graph_->inputs().size() != kFixedInputs)

@@ -84,6 +84,14 @@ at::Tensor attribute_at(const torch::jit::Module& module, const std::string& pat
   return value.isTensor() ? value.toTensor() : at::Tensor();
 }
 
+void replace_call_stacks(torch::jit::Block& block, torch::jit::Function& owner) {
+  for (Node* node : block.nodes()) {
+    if (node->callstack())
+      node->setCallStack(c10::make_intrusive<torch::jit::InlinedCallStack>(&owner, node->sourceRange()));
+    for (torch::jit::Block* inner : node->blocks()) replace_call_stacks(*inner, owner);
+  }
+}
+
 void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& ends_in_softmax) {
   Value* output = graph.outputs().at(0);
   while (output->node()->kind() == c10::prim::TupleConstruct && !output->node()->inputs().empty())

@@ -23,6 +23,10 @@ std::string attribute_path(const torch::jit::Value* value);
 // The tensor at such a path; undefined if there is none.
 at::Tensor attribute_at(const torch::jit::Module& module, const std::string& path);
 
+// Freezing inlines functions and then frees them, but error messages of the interpreter still look at their names.
+// Lets every node point to `owner`, which must outlive the graph.
+void replace_call_stacks(torch::jit::Block& block, torch::jit::Function& owner);
+
 // Makes the scores before a final softmax the graph's only output. Of a tuple of results the first counts.
 void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& ends_in_softmax);
 

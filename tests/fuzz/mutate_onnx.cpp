@@ -3,6 +3,7 @@
 #include <google/protobuf/message.h>
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -66,6 +67,24 @@ std::string damaged_text(const std::string& text, bool name, const std::vector<s
   return name && rng.chance(0.7) ? names[rng.below(names.size())] : mutate(text, rng);
 }
 
+// The numbers of a tensor: one of them replaced, as many bytes as before, so that the shape still fits.
+std::string damaged_data(const std::string& data, Rng& rng) {
+  std::size_t width = data.size() % 8 == 0 && rng.chance(0.7) ? 8 : 4;
+  if (data.size() < width || rng.chance(0.1)) return mutate(data, rng);
+  std::string result = data;
+  std::size_t at = rng.below(data.size() / width) * width;
+  std::int64_t value = 0;
+  std::memcpy(&value, data.data() + at, width);
+  value = damaged_integer(value, rng);
+  std::memcpy(result.data() + at, &value, width);
+  return result;
+}
+
+// Sizes and the like: where damage goes deepest.
+bool is_number(const Site& site) {
+  return site.field->cpp_type() == FieldDescriptor::CPPTYPE_INT64 || site.field->name() == "raw_data";
+}
+
 void damage_value(const Site& site, const std::vector<std::string>& names, Rng& rng) {
   Message& m = *site.message;
   const FieldDescriptor* f = site.field;
@@ -97,6 +116,10 @@ void damage_value(const Site& site, const std::vector<std::string>& names, Rng& 
       r->SetEnumValue(&m, f, static_cast<int>(rng.below(16)));
       break;
     case FieldDescriptor::CPPTYPE_STRING: {
+      if (f->name() == "raw_data") {
+        r->SetString(&m, f, damaged_data(r->GetString(m, f), rng));
+        break;
+      }
       bool name = f->type() == FieldDescriptor::TYPE_STRING;
       if (many)
         r->SetRepeatedString(&m, f, i, damaged_text(r->GetRepeatedString(m, f, i), name, names, rng));
@@ -154,7 +177,9 @@ void mutate_onnx(::onnx::ModelProto& model, Rng& rng) {
     std::vector<std::string> names;
     collect(model, sites, names);
     if (sites.empty() || names.empty()) return;
-    const Site& site = sites[rng.below(sites.size())];
+    Site site = sites[rng.below(sites.size())];
+    bool number = rng.chance(0.6);
+    for (int tries = 0; tries < 50 && is_number(site) != number; ++tries) site = sites[rng.below(sites.size())];
     std::uint64_t kind = rng.below(10);
     const Reflection* reflection = site.message->GetReflection();
     if (kind == 0) {

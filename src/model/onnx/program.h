@@ -22,7 +22,9 @@ struct Program {
     bool shaped = false;              // the file states a shape
     std::vector<std::int64_t> shape;  // -1 where the file leaves a dimension open
   };
-  // A tensor of the module: attribute `attribute` of the compiled module holds initialiser `initializer` of the file.
+  // A tensor of the module: attribute `attribute` of the compiled module holds initialiser `initializer` of the file
+  // (or a Constant node's output, or an Identity of an initialiser). Empty for what was computed from constants at
+  // import: such a tensor cannot be written back.
   struct Parameter {
     std::string attribute;
     std::string initializer;
@@ -46,10 +48,12 @@ struct Program {
 // Parses and checks a model. `label` names the file in errors; external initialisers are read from `folder` only.
 Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label);
 
-// Compiles the source into `module` and gives it the parameters (training mode on).
+// Compiles the source into `module` and gives it copies of the parameters (training mode on). `forward` returns a
+// tensor if the graph has one output, a tuple of tensors otherwise.
 void build_module(const Program& program, const std::string& label, torch::jit::Module& module);
 
-// The original file with new values for the named initialisers and new or changed metadata; everything else as it was.
+// The original file with new values for the named initialisers and new or changed metadata; everything else as it was,
+// except that external tensors move into the file where it can hold them.
 std::string update_onnx(const std::string& original, const std::filesystem::path& folder, const std::string& label,
                         const std::map<std::string, at::Tensor>& initializers,
                         const std::map<std::string, std::string>& metadata);

@@ -13,6 +13,9 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
+constexpr std::int64_t kLongestAxis = 1 << 20;
+constexpr std::int64_t kMostElements = 1 << 30;
+
 enum Coordinates {
   kHalfPixel,
   kTorchHalfPixel,
@@ -96,9 +99,10 @@ Tensor resample(const Tensor& x, std::int64_t dim, const Axis& axis, const Metho
   outside = at::zeros({axis.to}, at::kBool);
   auto index = indices.accessor<std::int64_t, 2>();
   auto weight = weights.accessor<double, 2>();
+  auto is_outside = outside.accessor<bool, 1>();
   for (std::int64_t i = 0; i < axis.to; ++i) {
     double position = source_position(axis, method.coordinates, i);
-    outside[i] = position < 0 || position > static_cast<double>(axis.from - 1);
+    is_outside[i] = position < 0 || position > static_cast<double>(axis.from - 1);
     // Positions far out are all alike; bound them before they become integers.
     position = std::min(std::max(position, -1e9), 1e9);
     double base = method.mode == 0 ? round_to(position, method.rounding) : std::floor(position);
@@ -144,13 +148,15 @@ Tensor resize(const Tensor& x, const std::vector<double>& scales, IntArrayRef si
       axis.scale = scales[i];
       TORCH_CHECK(axis.scale > 0 && std::isfinite(axis.scale), "a scale of ", axis.scale);
       double size = std::floor(axis.scale * static_cast<double>(axis.from));
-      TORCH_CHECK(size < 1e9, "a size of ", size);
+      TORCH_CHECK(size <= kLongestAxis, "a size of ", size);
       axis.to = static_cast<std::int64_t>(size);
     } else {
       axis.to = sizes[i];
-      TORCH_CHECK(axis.to >= 0 && axis.to < 1000000000, "a size of ", axis.to);
+      TORCH_CHECK(axis.to >= 0 && axis.to <= kLongestAxis, "a size of ", axis.to);
       axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);
     }
+    TORCH_CHECK(result.numel() / axis.from <= kMostElements / std::max<std::int64_t>(axis.to, 1),
+                "a resized tensor of more than ", kMostElements, " elements");
     if (crop) {
       axis.start = region[i];
       axis.end = region[n + i];

@@ -128,7 +128,7 @@ Statistics measure(const Dataset& data) {
     // From the histogram: exact, and no copy of the images in floating point.
     at::Tensor histogram = at::bincount(data.images.select(1, c).reshape(-1), {}, 256).to(at::kDouble);
     at::Tensor values = at::arange(256, at::kDouble);
-    double n = histogram.sum().item<double>();
+    auto n = histogram.sum().item<double>();
     double mean = (histogram * values).sum().item<double>() / n;
     result.mean.push_back(mean);
     result.deviation.push_back(std::sqrt((histogram * (values - mean).square()).sum().item<double>() / n));

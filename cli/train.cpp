@@ -160,6 +160,7 @@ void run(const Common& common, TrainFlags& flags) {
   card.data = data.name;
   network->set_card(card);
   network->save(flags.output);
+  std::filesystem::remove(options.checkpoint);
   if (!flags.metrics.empty()) write_file(flags.metrics, rows);
   if (common.json) {
     std::cout << json{{"model", flags.output}, {"accuracy", final.accuracy}, {"data", test.name}}.dump() << "\n";

@@ -1,5 +1,6 @@
 #include "galvani/model/card.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <toml++/toml.h>
 

@@ -65,7 +65,7 @@ Predictions predict_all(Network& network, const Dataset& data, const std::string
 Evaluation score(const Network& network, const Dataset& data, const Predictions& predictions) {
   if (!data.labelled()) bad_input("{}: has images without a label, so accuracy cannot be measured", data.name);
   std::int64_t classes = network.info().classes;
-  if (std::int64_t largest = data.labels.max().item<std::int64_t>(); largest >= classes)
+  if (auto largest = data.labels.max().item<std::int64_t>(); largest >= classes)
     bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
               classes, classes - 1);
   Evaluation result;

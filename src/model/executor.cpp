@@ -59,8 +59,7 @@ void activate_in_place(Graph& graph, const std::set<const Node*>& means) {
 
 }  // namespace
 
-Plan::Plan(std::shared_ptr<Graph> graph, c10::IValue self)
-    : self_(std::move(self)), code_(std::move(graph), "forward") {}
+Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self) : self_(std::move(self)), code_(graph, "forward") {}
 
 std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
   torch::jit::Stack stack{self_, input};
@@ -197,7 +196,7 @@ std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const s
   }
   if (form != Form::whole) activate_in_place(*graph, means);
   torch::jit::EliminateDeadCode(graph);
-  cached = std::make_shared<const Plan>(std::move(graph), module_._ivalue());
+  cached = std::make_shared<const Plan>(graph, module_._ivalue());
   return cached;
 }
 
@@ -205,7 +204,7 @@ std::shared_ptr<const Plan> Executor::plan_for(const std::vector<Site>& sites) {
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
   for (const Site& site : sites) graph->registerOutput(nodes[site.node]->output(site.output));
-  return std::make_shared<const Plan>(std::move(graph), module_._ivalue());
+  return std::make_shared<const Plan>(graph, module_._ivalue());
 }
 
 }  // namespace galvani

@@ -30,7 +30,7 @@ struct Site {
 // The graph compiled for one choice of taps and masks. Thread-safe.
 class Plan {
  public:
-  Plan(std::shared_ptr<torch::jit::Graph> graph, c10::IValue self);
+  Plan(const std::shared_ptr<torch::jit::Graph>& graph, c10::IValue self);
   // masks are already shaped to broadcast over their taps. Returns logits, then the taps.
   std::vector<at::Tensor> run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const;
 

@@ -88,13 +88,13 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
 }
 
 std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const std::string& label,
-                                      const Network::Options& options) {
+                                      const Network::Options& options, bool is_file) {
   impl->info.path = label;
   fs::path toml = label + ".toml";
   fs::path stem_toml = fs::path(label).replace_extension(".toml");
   for (const fs::path& beside : {stem_toml, toml}) {
     std::error_code ignored;
-    if (fs::is_regular_file(beside, ignored)) {
+    if (is_file && fs::is_regular_file(beside, ignored)) {
       impl->card.override_with_toml(beside);
       break;
     }
@@ -152,14 +152,14 @@ std::unique_ptr<Network> Network::load(const fs::path& path, const Options& opti
   std::unique_ptr<Impl> impl = torchscript::is_archive(bytes) ? from_torchscript_bytes(bytes, label)
                                                               : from_onnx_bytes(std::move(bytes), folder, label);
   impl->info.sha256 = std::move(hash);
-  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options)));
+  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/true)));
 }
 
 std::unique_ptr<Network> Network::from_onnx(std::string bytes, const std::string& label, const Options& options) {
   std::string hash = sha256(bytes);
   std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label);
   impl->info.sha256 = std::move(hash);
-  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options)));
+  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/false)));
 }
 
 const NetworkInfo& Network::info() const {

@@ -286,7 +286,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     if (sizes.size() < 2 || sizes[0] != batch) continue;
     Tap tap = executor->taps()[i];
     tap.shape = sizes.slice(1).vec();
-    std::int64_t rank = static_cast<std::int64_t>(tap.shape.size());
+    auto rank = static_cast<std::int64_t>(tap.shape.size());
     if (tap.axis == Executor::kUnknownAxis) tap.axis = rank == 3 ? 0 : -1;
     if (tap.axis < 0 || tap.axis >= rank) tap.axis = rank - 1;
     if (rank == 1) tap.axis = 0;

@@ -489,6 +489,12 @@ def _(w):
     expect_equal(flags["preprocess"]["mean"], [0.75], "the mean a flag gives")
 
 
+@check("an architecture is not a file: no TOML is read beside its name")
+def _(w):
+    (w / "lenet1.toml").write_text("this is not TOML")
+    w.done("train", "lenet1", "--data", "digits:train[0:64]", "--test", "digits:test[0:64]", "--epochs", "0", "-o", "zero.onnx")
+
+
 @check("wrong preprocessing is noticed")
 def _(w):
     result = w.done("predict", "eight.onnx", *TEST, "--range", "0..0.01", "-o", "wrong.csv")

@@ -54,7 +54,7 @@ struct TrainOptions {
   std::int64_t early_stop = 0;  // epochs without improvement before stopping; 0: never. The best epoch's weights stay
   double stop_at = 0;           // stop as soon as the validation accuracy reaches this: under-training on purpose
   std::uint64_t seed = 0;
-  std::filesystem::path checkpoint;  // empty: none. Removed when training ends
+  std::filesystem::path checkpoint;  // empty: none. Stays when training ends: remove it once the model is saved
 };
 
 struct EpochReport {

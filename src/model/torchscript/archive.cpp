@@ -156,7 +156,7 @@ void check_tensor(const at::Tensor& tensor, const std::string& name, const std::
     sane = tensor.stride(d) >= 0 && !__builtin_mul_overflow(tensor.size(d) - 1, tensor.stride(d), &span) &&
            !__builtin_add_overflow(last, span, &last);
   }
-  std::int64_t items = static_cast<std::int64_t>(tensor.storage().nbytes() / tensor.itemsize());
+  auto items = static_cast<std::int64_t>(tensor.storage().nbytes() / tensor.itemsize());
   if (!sane || last >= items) bad_input("{}: tensor '{}' is larger than its storage", label, printable(name));
 }
 

@@ -64,7 +64,7 @@ Augmentation cutout(const Options& options) {
 // k distinct images of the data, drawn from `rng`.
 std::vector<std::int64_t> draw_share(const Dataset& data, double share, Rng& rng, const char* what) {
   if (share < 0 || share > 1) bad_usage("the share of {} is {}, but must be from 0 to 1", what, share);
-  return rng.sample(data.size(), static_cast<std::int64_t>(static_cast<double>(data.size()) * share + 0.5));
+  return rng.sample(data.size(), std::llround(static_cast<double>(data.size()) * share));
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ Preprocess normalisation(const Dataset& data) {
   for (std::int64_t c = 0; c < data.images.size(1); ++c) {
     at::Tensor counts = at::bincount(data.images.select(1, c).reshape(-1), {}, 256).to(at::kDouble);
     at::Tensor values = at::arange(256, at::kDouble) / 255;
-    double n = counts.sum().item<double>();
+    auto n = counts.sum().item<double>();
     double mean = (counts * values).sum().item<double>() / n;
     double variance = (counts * (values - mean).square()).sum().item<double>() / n;
     result.mean.push_back(mean);

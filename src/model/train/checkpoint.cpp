@@ -37,8 +37,8 @@ std::vector<EpochReport> unpack(const c10::List<double>& list) {
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& c) {
   std::vector<at::Tensor> tensors;
   for (const at::Tensor& t : c.tensors) tensors.push_back(t.detach());
-  auto content = c10::ivalue::Tuple::create(
-      {c.settings, c.epoch, c.step, c.updates, c.loss_sum, c.correct, c.seen, c.best_epoch, pack(c.reports), tensors});
+  auto content = c10::ivalue::Tuple::create({c.settings, c.epoch, c.step, c.updates, c.loss_sum, c.correct, c.seen,
+                                             c.best_epoch, pack(c.reports), tensors, c.stopped});
   std::vector<char> bytes = torch::jit::pickle_save(content);
   std::string payload(bytes.begin(), bytes.end());
   write_file(path, std::string(kMagic) + sha256(payload) + payload);
@@ -64,6 +64,7 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   c.best_epoch = parts.at(7).toInt();
   c.reports = unpack(parts.at(8).toDoubleList());
   c.tensors = parts.at(9).toTensorVector();
+  c.stopped = parts.at(10).toStringRef();
   return c;
 }
 

@@ -21,6 +21,7 @@ struct Checkpoint {
   std::int64_t correct = 0;
   std::int64_t seen = 0;
   std::int64_t best_epoch = 0;
+  std::string stopped;  // why training ended before its last epoch, or empty
   std::vector<EpochReport> reports;
   std::vector<at::Tensor> tensors;  // parameters, statistics, the optimizer's memory, the best epoch's weights
 };

@@ -26,7 +26,7 @@ Schedule every_so_often(const Options& options) {
 
 Schedule milestones(const Options& options) {
   std::vector<double> at;
-  std::string text = options.text("at");
+  const std::string& text = options.text("at");
   for (std::size_t start = 0; start <= text.size();) {
     std::size_t slash = std::min(text.find('/', start), text.size());
     std::string part = text.substr(start, slash - start);

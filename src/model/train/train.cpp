@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -58,21 +59,20 @@ class Training {
     TrainResult result;
     result.resumed = resume();
     for (const EpochReport& report : state_.reports) listener(report);
-    while (state_.epoch < options_.epochs && result.stopped.empty()) {
-      EpochReport report = run_epoch(result.stopped);
-      state_.reports.push_back(report);
-      listener(report);
+    while (state_.epoch < options_.epochs && state_.stopped.empty()) {
+      state_.reports.push_back(run_epoch());
+      listener(state_.reports.back());
       if (improved()) remember_best();
       state_.epoch += 1;
       state_.step = state_.correct = state_.seen = 0;
       state_.loss_sum = 0;
       std::int64_t since_best = state_.epoch - state_.best_epoch;
-      if (result.stopped.empty() && options_.early_stop > 0 && since_best >= options_.early_stop)
-        result.stopped = fmt::format("no improvement for {} epochs", options_.early_stop);
-      if (state_.epoch < options_.epochs && result.stopped.empty()) save();
+      if (state_.stopped.empty() && options_.early_stop > 0 && since_best >= options_.early_stop)
+        state_.stopped = fmt::format("no improvement for {} epochs", options_.early_stop);
+      save();
     }
+    result.stopped = state_.stopped;
     if (options_.early_stop > 0 && !best_.empty()) restore_best();
-    if (!options_.checkpoint.empty()) std::filesystem::remove(options_.checkpoint);
     result.epochs = state_.reports;
     return result;
   }
@@ -80,13 +80,24 @@ class Training {
  private:
   std::string settings() const {
     return fmt::format(
-        "model = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = {}\naugment "
+        "model = {}\nstart = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = "
+        "{}\naugment "
         "= {}\n"
         "label smoothing = {}\nearly stop = {}\nstop at = {}\nseed = {}\nvalidation = {} ({})\n",
-        sha256(impl_.executor->structure()).substr(0, 16), data_.name, hash_of(data_), options_.batch,
+        sha256(impl_.executor->structure()).substr(0, 16), hash_of_start(), data_.name, hash_of(data_), options_.batch,
         options_.micro_batch, options_.epochs, optimizers().options(Spec::parse(options_.optimizer)).str(),
         schedules().options(Spec::parse(options_.schedule)).str(), options_.augment, options_.label_smoothing,
         options_.early_stop, options_.stop_at, options_.seed, validation_.name, hash_of(validation_));
+  }
+
+  // Weights and preprocessing that training sets out from.
+  std::string hash_of_start() const {
+    std::string all = impl_.card.preprocess.str();
+    for (const auto* group : {&graph_.parameters(), &graph_.statistics()}) {
+      for (const at::Tensor& t : *group)
+        all += sha256({static_cast<const char*>(t.contiguous().data_ptr()), t.nbytes()});
+    }
+    return sha256(all).substr(0, 16);
   }
 
   std::vector<at::Tensor> live_tensors() {
@@ -144,50 +155,71 @@ class Training {
     for (std::size_t i = 0; i < best_.size(); ++i) live[i].copy_(best_[i]);
   }
 
-  EpochReport run_epoch(std::string& stopped) {
+  [[noreturn]] void stop_here() {
+    save();
+    fail(ErrorCode::interrupted, "interrupted{}",
+         options_.checkpoint.empty() ? "" : "; the same command goes on from " + options_.checkpoint.string());
+  }
+
+  // The accuracy on the validation data; an interrupt meanwhile loses nothing.
+  double validate() {
+    try {
+      return evaluate(network_, validation_).accuracy;
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::interrupted) stop_here();
+      throw;
+    }
+  }
+
+  double rate_at(std::int64_t step, std::int64_t steps) const {
+    double epoch = static_cast<double>(state_.epoch) + static_cast<double>(step) / static_cast<double>(steps);
+    return optimizer_->base_rate() * schedule_(epoch, static_cast<double>(options_.epochs));
+  }
+
+  // Under-training looks ten times an epoch, before a step, so that a resumed run looks at the same moments.
+  bool good_enough(std::int64_t steps, double& accuracy) {
+    std::int64_t every = std::max<std::int64_t>(1, steps / 10);
+    if (options_.stop_at <= 0 || state_.step == 0 || state_.step % every != 0) return false;
+    accuracy = validate();
+    return accuracy >= options_.stop_at;
+  }
+
+  EpochReport run_epoch() {
     auto start = Clock::now();
     std::vector<std::int64_t> order(static_cast<std::size_t>(data_.size()));
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
+    std::iota(order.begin(), order.end(), 0);
     rng_.derive("order").derive(static_cast<std::uint64_t>(state_.epoch)).shuffle(order);
     std::int64_t steps = (data_.size() + options_.batch - 1) / options_.batch;
     Progress progress(fmt::format("epoch {}/{}", state_.epoch + 1, options_.epochs), data_.size(), "images");
     progress.advance(state_.step * options_.batch);
-    double rate = 0;
-    double accuracy = -1;
-    while (state_.step < steps && stopped.empty()) {
+    double accuracy = 0;
+    bool reached = false;
+    while (state_.step < steps && !(reached = good_enough(steps, accuracy))) {
       std::int64_t first = state_.step * options_.batch;
       std::int64_t count = std::min(options_.batch, data_.size() - first);
-      double epoch = static_cast<double>(state_.epoch) + static_cast<double>(state_.step) / static_cast<double>(steps);
-      rate = optimizer_->base_rate() * schedule_(epoch, static_cast<double>(options_.epochs));
       // One image alone has no batch statistics.
-      if (count > 1 || data_.size() == 1) step(order.data() + first, count, rate);
+      if (count > 1 || data_.size() == 1) step(order.data() + first, count, rate_at(state_.step, steps));
       state_.step += 1;
       progress.advance(count);
-      progress.note(
-          fmt::format("loss {:.3f}", state_.loss_sum / static_cast<double>(std::max<std::int64_t>(1, state_.seen))));
-      if (options_.stop_at > 0 && (state_.step % std::max<std::int64_t>(1, steps / 10) == 0 || state_.step == steps)) {
-        accuracy = evaluate(network_, validation_).accuracy;
-        if (accuracy >= options_.stop_at) stopped = fmt::format("the accuracy reached {:.2f}%", accuracy * 100);
-      } else {
-        accuracy = -1;
-      }
-      if (interrupted()) {
-        save();
-        fail(ErrorCode::interrupted, "interrupted{}",
-             options_.checkpoint.empty() ? "" : "; the same command goes on from " + options_.checkpoint.string());
-      }
+      progress.note(fmt::format("loss {:.3f}", mean_loss()));
+      if (interrupted()) stop_here();
       if (Clock::now() - saved_ > kSaveEvery) save();
     }
     progress.finish();
-    if (accuracy < 0) accuracy = evaluate(network_, validation_).accuracy;
-    double seen = static_cast<double>(std::max<std::int64_t>(1, state_.seen));
+    if (!reached) {
+      accuracy = validate();
+      reached = options_.stop_at > 0 && accuracy >= options_.stop_at;
+    }
+    if (reached) state_.stopped = fmt::format("the accuracy reached {:.2f}%", accuracy * 100);
     return {state_.epoch + 1,
-            rate,
-            state_.loss_sum / seen,
-            static_cast<double>(state_.correct) / seen,
+            rate_at(std::max<std::int64_t>(0, state_.step - 1), steps),
+            mean_loss(),
+            static_cast<double>(state_.correct) / static_cast<double>(std::max<std::int64_t>(1, state_.seen)),
             accuracy,
             std::chrono::duration<double>(Clock::now() - start).count()};
   }
+
+  double mean_loss() const { return state_.loss_sum / static_cast<double>(std::max<std::int64_t>(1, state_.seen)); }
 
   // One batch: every slot's gradient from its own micro-batch, summed in slot order.
   void step(const std::int64_t* indices, std::int64_t count, double rate) {

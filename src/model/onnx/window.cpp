@@ -19,6 +19,13 @@ Window read_window(const Node& node, std::vector<std::int64_t> kernel) {
   if (n < 1 || n > 3) node.refuse("has {} spatial dimensions; supported are 1 to 3", n);
   window.spatial = static_cast<int>(n);
   check_list(node, "kernel_shape", window.kernel, n, 1);
+  // More than any image asks for; "same" padding would fit the image to it and pool for minutes.
+  constexpr std::int64_t kLargestWindow = 1 << 18;
+  std::int64_t area = 1;
+  for (std::int64_t side : window.kernel) {
+    if (side > kLargestWindow / area) node.refuse("has a window of more than {} values", kLargestWindow);
+    area *= side;
+  }
   window.strides = node.integers("strides", std::vector<std::int64_t>(n, 1));
   check_list(node, "strides", window.strides, n, 1);
   window.dilations = node.integers("dilations", std::vector<std::int64_t>(n, 1));

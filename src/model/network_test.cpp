@@ -159,7 +159,7 @@ std::vector<at::Tensor> everything(Network& network, const at::Tensor& images) {
 TEST(Network, SameBitsForAnyNumberOfWorkers) {
   for (const char* name : {"lenet5", "resnet20:width=8"}) {
     auto network = zoo_network(name, {16, false});
-    at::Tensor images = random_images(*network, 100);
+    at::Tensor images = random_images(*network, 1000);
     set_workers(1);
     std::vector<at::Tensor> one = everything(*network, images);
     for (int workers : {2, 4}) {

@@ -193,6 +193,17 @@ class Run {
 // Image sizes that models are commonly made for, tried on a TorchScript file that does not state its own.
 const std::vector<std::int64_t> kCommonSides = {224, 32, 28, 299, 64, 96};
 
+// Larger images than any camera's are a mistake in the file.
+void check_input_size(const std::vector<std::int64_t>& shape, const std::string& label) {
+  constexpr std::int64_t kLongestSide = 65536;
+  constexpr std::int64_t kMostValues = std::int64_t{1} << 28;
+  std::int64_t values = 1;
+  for (std::int64_t n : shape) {
+    if (n < 1 || n > kLongestSide || (values *= n) > kMostValues)
+      bad_input("{}: its input of {} is too large", label, fmt::format("{}", fmt::join(shape, "x")));
+  }
+}
+
 std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl,
                                                         const std::vector<std::int64_t>& data) {
   if (!impl.card.input.empty()) return {impl.card.input};
@@ -227,6 +238,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::int64_t batch = info.fixed_batch > 0 ? info.fixed_batch : 2;
   auto attempt = [&](const std::vector<std::int64_t>& shape, std::int64_t size) {
     try {
+      check_input_size(shape, info.path);
       check(card.preprocess, shape[0], info.path);
       noise = at::arange(size * shape[0] * shape[1] * shape[2], at::kLong).mul_(7919).remainder_(256).to(at::kByte);
       noise = noise.view(with_batch(size, shape));

@@ -3,8 +3,14 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <caffe2/serialize/inline_container.h>
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <torch/script.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -169,6 +175,32 @@ void check_constants(const torch::jit::Block* block, const std::string& label) {
   }
 }
 
+// LibTorch's parser of hostile code and pickles can crash or never end. A child process tries first, so that only the
+// child dies; what it throws is left for the real load to report.
+void try_in_child(const std::string& archive, const std::string& label) {
+  constexpr unsigned kLongestLoad = 60;  // seconds
+  pid_t child = ::fork();
+  if (child < 0) fail(ErrorCode::environment, "{}: cannot be checked: {}", label, std::strerror(errno));
+  if (child == 0) {
+    int nowhere = ::open("/dev/null", O_WRONLY);
+    ::dup2(nowhere, STDERR_FILENO);
+    for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM}) ::signal(signal, SIG_DFL);
+    ::alarm(kLongestLoad);
+    try {
+      std::istringstream stream(archive);
+      torch::jit::load(stream, at::kCPU);
+    } catch (...) {
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    bad_input("{}: LibTorch does not finish loading it within {} s", label, kLongestLoad);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) bad_input("{}: LibTorch crashes when it loads it", label);
+}
+
 }  // namespace
 
 bool is_archive(const std::string& bytes) {
@@ -179,7 +211,9 @@ void load_module(const std::string& bytes, const std::string& label, torch::jit:
   Records records = read_records(bytes, label);
   refuse_dangerous_code(records, label);
   check_pickles(records, label);
-  std::istringstream stream(repack(records, label));
+  std::string sound = repack(records, label);
+  try_in_child(sound, label);
+  std::istringstream stream(sound);
   if (auto it = records.find(std::string("extra/") + kCardFile); it != records.end()) card = it->second;
   records.clear();
   try {

@@ -1,5 +1,7 @@
 #include "bounds.h"
 
+#include <ATen/ATen.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>

@@ -1,5 +1,6 @@
 #include "galvani/data/dataset.h"
 
+#include <ATen/ATen.h>
 #include <fmt/ranges.h>
 
 #include <set>

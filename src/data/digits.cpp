@@ -1,5 +1,7 @@
 #include "galvani/data/digits.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -139,7 +141,7 @@ std::vector<std::vector<PenDot>> write_digit(int digit, const Hand& hand, Rng& r
   std::vector<std::vector<PenDot>> lines;
   for (const PenStroke& stroke : shape.strokes) {
     float phase = static_cast<float>(rng.uniform()) * kTwoPi;
-    float wave = static_cast<float>(rng.uniform(0.05, 0.25));
+    auto wave = static_cast<float>(rng.uniform(0.05, 0.25));
     // Now and then the pen hardly touches the paper for a while.
     bool skips = rng.chance(0.06);
     PenStroke path = flattened(jittered(stroke, hand.jitter, rng));
@@ -275,7 +277,7 @@ void draw_digit(int digit, Rng rng, std::uint8_t* out) {
   }
   add_noise(canvas, rng);
   for (std::size_t i = 0; i < canvas.size(); ++i)
-    out[i] = static_cast<std::uint8_t>(std::clamp(canvas[i], 0.0F, 1.0F) * 255.0F + 0.5F);
+    out[i] = static_cast<std::uint8_t>(std::lround(std::clamp(canvas[i], 0.0F, 1.0F) * 255.0F));
 }
 
 std::unique_ptr<Source> open_digits(const std::string& split) {

@@ -1,5 +1,6 @@
 #include "galvani/data/digits.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "galvani/base/error.h"

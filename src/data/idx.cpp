@@ -1,4 +1,6 @@
 // The idx format of MNIST: two zero bytes, a type byte, the number of axes, their sizes big-endian, the values.
+#include <ATen/ATen.h>
+
 #include <array>
 #include <cstring>
 #include <optional>

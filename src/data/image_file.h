@@ -17,7 +17,7 @@ struct ImageInfo {
 
 // What the header says; Error(bad_input) naming `what` for unknown formats, 16-bit samples and absurd sizes. Decoders
 // allocate what a header claims, so it is checked first.
-ImageInfo read_image_header(std::string_view bytes, const std::string& what);
+ImageInfo read_image_header(std::string_view data, const std::string& what);
 
 struct Image {
   std::int64_t channels = 0;  // 1 or 3 (RGB)

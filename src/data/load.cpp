@@ -1,4 +1,6 @@
 // From a spec to a data set.
+#include <ATen/ATen.h>
+
 #include "galvani/base/error.h"
 #include "galvani/data/catalogue.h"
 #include "galvani/data/dataset.h"

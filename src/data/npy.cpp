@@ -1,5 +1,7 @@
 #include "galvani/data/npy.h"
 
+#include <ATen/ATen.h>
+
 #include <cctype>
 #include <cstring>
 #include <optional>
@@ -255,7 +257,7 @@ std::map<std::string, at::Tensor> read_npz(const fs::path& path) {
   constexpr std::uint64_t kMaxUnpacked = std::uint64_t{4} << 30;
   std::uint64_t limit = std::min(std::max(size * 2, kMaxUnpacked), size * kMaxExpansion);
   auto is_array = [](const std::string& name) { return name.size() > 4 && name.substr(name.size() - 4) == ".npy"; };
-  read_archive(path, limit, is_array, [&](const std::string& name, std::string bytes) {
+  read_archive(path, limit, is_array, [&](const std::string& name, const std::string& bytes) {
     std::string key = name.substr(0, name.size() - 4);
     require_memory(path.string(), bytes.size());
     at::Tensor tensor = parse_npy(bytes, path.string() + " (" + printable(key) + ")");

@@ -1,4 +1,5 @@
 // Every format: what is written comes back, and what is damaged is refused with a sentence.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -254,11 +255,11 @@ TEST(Unpack, BombsAndHostileNames) {
   std::string zeros(8 << 20, '\0');
   write_file(folder / "bomb.zip", zip_bytes({{"a.npy", zeros}, {"../../evil.npy", "x"}}, true));
   auto all = [](const std::string&) { return true; };
-  expect_error([&] { read_archive(folder / "bomb.zip", 1 << 20, all, [](const std::string&, std::string) {}); },
+  expect_error([&] { read_archive(folder / "bomb.zip", 1 << 20, all, [](const std::string&, const std::string&) {}); },
                "unpacks to more than 1.0 MiB");
   std::vector<std::string> names;
   read_archive(folder / "bomb.zip", 16 << 20, all,
-               [&](const std::string& name, std::string) { names.push_back(name); });
+               [&](const std::string& name, const std::string&) { names.push_back(name); });
   EXPECT_EQ(names.size(), 2U);
   EXPECT_FALSE(fs::exists(folder.path().parent_path().parent_path() / "evil.npy"));
   write_file(folder / "zeros", zeros);

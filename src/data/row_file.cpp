@@ -10,13 +10,13 @@
 
 namespace galvani {
 
-RowFile::RowFile(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t stride)
-    : path_(path), offset_(offset), stride_(stride), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (fd_ < 0) bad_input("{}: cannot be read: {}", path.string(), std::strerror(errno));
+RowFile::RowFile(std::filesystem::path path, std::uint64_t offset, std::uint64_t stride)
+    : path_(std::move(path)), offset_(offset), stride_(stride), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (fd_ < 0) bad_input("{}: cannot be read: {}", path_.string(), std::strerror(errno));
 }
 
-RowFile::RowFile(const std::filesystem::path& path, std::string rows, std::uint64_t stride)
-    : path_(path), stride_(stride), memory_(std::move(rows)) {}
+RowFile::RowFile(std::filesystem::path path, std::string rows, std::uint64_t stride)
+    : path_(std::move(path)), stride_(stride), memory_(std::move(rows)) {}
 
 RowFile::RowFile(RowFile&& other) noexcept
     : path_(std::move(other.path_)),

@@ -10,9 +10,9 @@ namespace galvani {
 class RowFile {
  public:
   // Rows of `stride` bytes from `offset` on in a plain file.
-  RowFile(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t stride);
+  RowFile(std::filesystem::path path, std::uint64_t offset, std::uint64_t stride);
   // Rows already in memory.
-  RowFile(const std::filesystem::path& path, std::string rows, std::uint64_t stride);
+  RowFile(std::filesystem::path path, std::string rows, std::uint64_t stride);
   ~RowFile();
   RowFile(RowFile&& other) noexcept;
   RowFile& operator=(RowFile&&) = delete;

@@ -60,8 +60,8 @@ std::int64_t class_index(const std::string& wanted, const std::vector<std::strin
 
 class RowSelection {
  public:
-  RowSelection(const at::Tensor& labels, const std::vector<std::string>& class_names, const std::string& name)
-      : labels_(labels), label_(labels_.data_ptr<std::int64_t>()), class_names_(class_names), name_(name) {
+  RowSelection(at::Tensor labels, const std::vector<std::string>& class_names, const std::string& name)
+      : labels_(std::move(labels)), label_(labels_.data_ptr<std::int64_t>()), class_names_(class_names), name_(name) {
     for (std::int64_t i = 0; i < labels_.size(0); ++i) {
       rows_.push_back(i);
       classes_ = std::max(classes_, label_[i] + 1);

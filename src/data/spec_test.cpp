@@ -1,5 +1,6 @@
 #include "galvani/data/spec.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>

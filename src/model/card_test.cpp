@@ -37,8 +37,8 @@ TEST(Preprocess, PullBackIsTheTransposeOfApply) {
   at::Tensor a = at::rand({2, 3, 4, 5}) * 255;
   at::Tensor b = at::rand({2, 3, 4, 5}) * 255;
   at::Tensor g = at::randn({2, 4, 5, 3});
-  double forward = ((p.apply(a) - p.apply(b)) * g).sum().item<double>();
-  double backward = ((a - b) * p.pull_back(g)).sum().item<double>();
+  auto forward = ((p.apply(a) - p.apply(b)) * g).sum().item<double>();
+  auto backward = ((a - b) * p.pull_back(g)).sum().item<double>();
   EXPECT_NEAR(forward, backward, 1e-3 * (1 + std::abs(forward)));
 }
 
@@ -53,7 +53,7 @@ TEST(Card, SurvivesJson) {
 
 TEST(Card, BadCardsAreRefusedByName) {
   for (const char* text :
-       {"", "[]", "{\"mean\": \"x\"}", "{\"range\": [1, 0]}", "{\"layout\": \"nwhc\"}", "{\"input\": [3]}"})
+       {"", "[]", R"({"mean": "x"})", R"({"range": [1, 0]})", R"({"layout": "nwhc"})", R"({"input": [3]})"})
     EXPECT_EQ(error_of([&] { ModelCard::from_json(text, "m.onnx"); }).rfind("m.onnx", 0), 0U) << text;
 }
 

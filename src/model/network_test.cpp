@@ -120,7 +120,7 @@ TEST(Network, InputGradientMatchesFiniteDifferences) {
   request.input_gradient = true;
   at::Tensor gradient = network->run(images, request).input_gradient;
   at::Tensor direction = at::randn(images.sizes());
-  double expected = (gradient * direction).sum().item<double>();
+  auto expected = (gradient * direction).sum().item<double>();
   constexpr double kStep = 0.05;
   auto value = [&](double t) { return network->run(images + direction * t).logits.select(1, 3).sum().item<double>(); };
   EXPECT_NEAR((value(kStep) - value(-kStep)) / (2 * kStep), expected, std::abs(expected) * 0.02 + 1e-4);

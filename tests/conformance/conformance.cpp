@@ -16,11 +16,11 @@
 #include "model/onnx/program.h"
 #include "model/onnx/tensors.h"
 
-namespace fs = std::filesystem;
-using namespace galvani;
-namespace importer = galvani::onnx;
-
+namespace galvani {
 namespace {
+
+namespace fs = std::filesystem;
+namespace importer = galvani::onnx;
 
 enum class Verdict { passed, refused, failed };
 const char* const kVerdicts[] = {"passed", "refused", "failed"};
@@ -191,9 +191,7 @@ void write_markdown(const fs::path& path, const std::string& generated) {
   write_file(path, text);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   fs::path root = "/usr/share/libonnx-testdata/data";
   std::string markdown_file, only;
   bool verbose = false;
@@ -255,4 +253,11 @@ int main(int argc, char** argv) {
   std::cout << summary(cases);
   if (!markdown_file.empty()) write_markdown(markdown_file, markdown(cases));
   return failures > 0 || cases.empty() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace galvani
+
+int main(int argc, char** argv) {
+  return galvani::run(argc, argv);
 }

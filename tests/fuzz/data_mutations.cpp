@@ -2,6 +2,7 @@
 // seconds of work included, is a failure. The case under way is kept in fuzz-case-<format>.bin if it fails.
 //
 //   fuzz_data [cases] [seed]
+#include <ATen/ATen.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -181,7 +182,7 @@ int run(long cases, std::uint64_t seed_number) {
 }  // namespace galvani
 
 int main(int argc, char** argv) {
-  long cases = argc > 1 ? std::atol(argv[1]) : 1000;
+  long cases = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 1000;
   std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
   return galvani::run(cases, seed);
 }

@@ -201,7 +201,7 @@ std::string watch(pid_t child, const Progress& progress) {
 
 int run(long cases, std::uint64_t seed, long first) {
   void* memory = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return 2;
+  if (memory == MAP_FAILED) return 2;  // NOLINT(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   auto* progress = new (memory) Progress();
   TemporaryFolder folder("fuzz_models");
   long failures = 0;

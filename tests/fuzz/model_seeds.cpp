@@ -35,7 +35,7 @@ void set_int(NodeProto& node, const std::string& name, std::int64_t value) {
   attribute.set_i(value);
 }
 
-at::Tensor weight(std::vector<std::int64_t> shape, double scale) {
+at::Tensor weight(const std::vector<std::int64_t>& shape, double scale) {
   std::int64_t n = 1;
   for (std::int64_t side : shape) n *= side;
   return at::arange(n, at::kFloat).mul(0.7).sin().mul(scale).reshape(shape);

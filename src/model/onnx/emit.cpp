@@ -82,7 +82,7 @@ std::optional<double> Node::known_number(int i) const {
   if (!value.known) return std::nullopt;
   if (value.known->numel() != 1) refuse("needs one number as its input {} and has {}", i, value.known->numel());
   value.frozen = true;
-  double number = value.known->to(at::kDouble).reshape({-1})[0].item<double>();
+  auto number = value.known->to(at::kDouble).reshape({-1})[0].item<double>();
   return value.type == at::kFloat ? shortest(static_cast<float>(number)) : number;
 }
 
@@ -114,13 +114,10 @@ std::string Node::number(int i) {
 }
 
 bool Node::given(const char* name) const {
-  for (const AttributeProto* attribute : attributes_) {
-    if (attribute->name() == name) {
-      read_attributes_.insert(name);
-      return true;
-    }
-  }
-  return false;
+  bool found = std::any_of(attributes_.begin(), attributes_.end(),
+                           [&](const AttributeProto* attribute) { return attribute->name() == name; });
+  if (found) read_attributes_.insert(name);
+  return found;
 }
 
 const AttributeProto* Node::attribute(const char* name, AttributeProto::AttributeType type) const {
@@ -159,7 +156,7 @@ std::string Node::text(const char* name, const std::string& fallback) const {
 
 std::vector<std::int64_t> Node::integers(const char* name, std::vector<std::int64_t> fallback) const {
   const AttributeProto* found = attribute(name, AttributeProto::INTS);
-  return found ? std::vector<std::int64_t>(found->ints().begin(), found->ints().end()) : fallback;
+  return found ? std::vector<std::int64_t>(found->ints().begin(), found->ints().end()) : std::move(fallback);
 }
 
 std::vector<double> Node::reals(const char* name) const {
@@ -210,7 +207,7 @@ void Node::outs(const std::string& expression, const std::vector<at::ScalarType>
   std::string targets;
   std::vector<std::string> variables;
   bool narrowing = false;
-  for (std::size_t i = 0; i < types.size(); ++i) narrowing |= widen_half_ && types[i] == at::kHalf;
+  for (at::ScalarType type : types) narrowing |= widen_half_ && type == at::kHalf;
   for (std::size_t i = 0; i < types.size(); ++i) {
     std::string variable = i == 0 && !narrowing ? variable_ : sink_.fresh("o");
     targets += (i == 0 ? "" : ", ") + variable;
@@ -286,7 +283,7 @@ std::string type_text(at::ScalarType type) {
 }
 
 void check_size(const Node& node, const std::vector<std::int64_t>& shape, at::ScalarType type) {
-  std::int64_t bytes = static_cast<std::int64_t>(c10::elementSize(type));
+  auto bytes = static_cast<std::int64_t>(c10::elementSize(type));
   for (std::int64_t size : shape) {
     if (size < 0) node.refuse("makes a tensor with a dimension of {}", size);
     if (size == 0) return;

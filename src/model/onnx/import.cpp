@@ -15,7 +15,6 @@ namespace galvani::onnx {
 
 using ::onnx::AttributeProto;
 using ::onnx::FunctionProto;
-using ::onnx::GraphProto;
 using ::onnx::ModelProto;
 using ::onnx::NodeProto;
 

@@ -10,7 +10,7 @@
 namespace galvani::onnx {
 namespace {
 
-at::Tensor ints(std::vector<std::int64_t> values) {
+at::Tensor ints(const std::vector<std::int64_t>& values) {
   return at::tensor(values, at::kLong);
 }
 

@@ -16,7 +16,7 @@ std::int64_t activation_code(const Node& node, const std::string& name) {
   node.refuse("has the activation '{}', which is not supported", printable(name));
 }
 
-Emit recurrent(const char* function, std::vector<std::string> defaults) {
+Emit recurrent(const char* function, const std::vector<std::string>& defaults) {
   std::string name = function;
   return [name, defaults](Node& node) {
     std::string direction = node.text("direction", "forward");

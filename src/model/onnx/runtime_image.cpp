@@ -17,15 +17,15 @@ constexpr std::int64_t kLongestAxis = 1 << 20;
 constexpr std::int64_t kMostElements = 1 << 30;
 
 enum Coordinates {
-  kHalfPixel,
-  kTorchHalfPixel,
-  kAlignCorners,
-  kAsymmetric,
-  kCropAndResize,
-  kHalfPixelNearest,
-  kHalfPixelSymmetric
+  half_pixel,
+  torch_half_pixel,
+  align_corners,
+  asymmetric,
+  crop_and_resize,
+  half_pixel_nearest,
+  half_pixel_symmetric
 };
-enum Rounding { kPreferFloor, kPreferCeil, kFloor, kCeil };
+enum Rounding { prefer_floor, prefer_ceil, always_floor, always_ceil };
 
 // How one axis is resampled.
 struct Axis {
@@ -45,24 +45,24 @@ struct Method {
 };
 
 double source_position(const Axis& axis, std::int64_t coordinates, std::int64_t i) {
-  double at = static_cast<double>(i);
-  double last = static_cast<double>(axis.from - 1);
-  // The exact width, of which the output's size is the floor, as the ONNX reference has it.
+  auto at = static_cast<double>(i);
+  auto last = static_cast<double>(axis.from - 1);
+  // The exact width, of which the output's size is the always_floor, as the ONNX reference has it.
   double width = axis.scale * static_cast<double>(axis.from);
   switch (coordinates) {
-    case kAlignCorners:
+    case align_corners:
       return width == 1 ? 0 : at * last / (width - 1);
-    case kAsymmetric:
+    case asymmetric:
       return at / axis.scale;
-    case kCropAndResize: {
+    case crop_and_resize: {
       double span = (axis.end - axis.start) * last;
       return axis.start * last + (width == 1 ? span / 2 : at * span / (width - 1));
     }
-    case kTorchHalfPixel:
+    case torch_half_pixel:
       return width == 1 ? -0.5 : (at + 0.5) / axis.scale - 0.5;
-    case kHalfPixelNearest:
+    case half_pixel_nearest:
       return (at + 0.5) / axis.scale;
-    case kHalfPixelSymmetric: {
+    case half_pixel_symmetric: {
       double centre = static_cast<double>(axis.from) / 2;
       double offset = centre * (1 - static_cast<double>(axis.to) / width);
       return offset + (at + 0.5) / axis.scale - 0.5;
@@ -80,11 +80,11 @@ std::vector<double> cubic_weights(double r, double a) {
 
 double round_to(double x, std::int64_t rounding) {
   switch (rounding) {
-    case kPreferFloor:
+    case prefer_floor:
       return std::ceil(x - 0.5);
-    case kPreferCeil:
+    case prefer_ceil:
       return std::floor(x + 0.5);
-    case kFloor:
+    case always_floor:
       return std::floor(x);
     default:
       return std::ceil(x);
@@ -135,7 +135,7 @@ Tensor resize(const Tensor& x, const std::vector<double>& scales, IntArrayRef si
               bool exclude_outside, double extrapolation) {
   std::size_t n = axes.empty() ? static_cast<std::size_t>(x.dim()) : axes.size();
   TORCH_CHECK(scales.size() == n || sizes.size() == n, "a scale or a size for each of ", n, " axes is needed");
-  bool crop = coordinates == kCropAndResize;
+  bool crop = coordinates == crop_and_resize;
   TORCH_CHECK(!crop || region.size() == 2 * n, "a region with a start and an end for each axis is needed");
   Method method{mode, coordinates, rounding, cubic, exclude_outside};
   Tensor result = x;

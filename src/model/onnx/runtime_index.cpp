@@ -66,17 +66,17 @@ Tensor gather_nd(const Tensor& x, const Tensor& index, std::int64_t batch) {
   return x.reshape({rows * span, inner}).index_select(0, position).reshape(shape);
 }
 
-enum Reduction { kReplace, kAdd, kMul, kMax, kMin };
+enum Reduction { by_replacing, by_adding, by_multiplying, by_maximum, by_minimum };
 
 Tensor scatter_into(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& updates, std::int64_t how) {
   switch (how) {
-    case kReplace:
+    case by_replacing:
       return x.scatter(axis, index, updates);
-    case kAdd:
+    case by_adding:
       return x.scatter_add(axis, index, updates);
-    case kMul:
+    case by_multiplying:
       return x.scatter_reduce(axis, index, updates, "prod", true);
-    case kMax:
+    case by_maximum:
       return x.scatter_reduce(axis, index, updates, "amax", true);
     default:
       return x.scatter_reduce(axis, index, updates, "amin", true);

@@ -15,7 +15,7 @@ using OptionalTensor = c10::optional<Tensor>;
 // Pads so that the window gives ceil(size / stride) positions; an odd amount goes to the end (`upper`) or the start.
 Tensor pad_same(const Tensor& x, IntArrayRef kernel, IntArrayRef strides, IntArrayRef dilations, bool upper,
                 const at::Scalar& fill) {
-  std::int64_t n = static_cast<std::int64_t>(kernel.size());
+  auto n = static_cast<std::int64_t>(kernel.size());
   TORCH_CHECK(x.dim() == n + 2, "a window of ", n, " axes on a tensor of ", x.dim());
   std::vector<std::int64_t> amounts;
   for (std::int64_t i = n - 1; i >= 0; --i) {
@@ -33,7 +33,7 @@ Tensor pad_same(const Tensor& x, IntArrayRef kernel, IntArrayRef strides, IntArr
 Tensor conv_transpose(const Tensor& x, const Tensor& weight, const OptionalTensor& bias, IntArrayRef strides,
                       IntArrayRef dilations, IntArrayRef before, IntArrayRef after, IntArrayRef extra,
                       std::int64_t group, IntArrayRef shape, std::int64_t same) {
-  std::int64_t n = static_cast<std::int64_t>(strides.size());
+  auto n = static_cast<std::int64_t>(strides.size());
   TORCH_CHECK(x.dim() == n + 2 && weight.dim() == n + 2, "a window of ", n, " axes on a tensor of ", x.dim());
   std::vector<std::int64_t> none(n, 0);
   Tensor full = at::convolution(x, weight, {}, strides, none, dilations, true, none, group);
@@ -63,7 +63,7 @@ Tensor conv_transpose(const Tensor& x, const Tensor& weight, const OptionalTenso
 
 std::tuple<Tensor, Tensor> max_pool_indices(const Tensor& x, IntArrayRef kernel, IntArrayRef strides,
                                             IntArrayRef padding, IntArrayRef dilations, bool ceil, bool column_major) {
-  std::int64_t n = static_cast<std::int64_t>(kernel.size());
+  auto n = static_cast<std::int64_t>(kernel.size());
   TORCH_CHECK(x.dim() == n + 2, "a window of ", n, " axes on a tensor of ", x.dim());
   Tensor values;
   Tensor indices;
@@ -87,7 +87,7 @@ std::tuple<Tensor, Tensor> max_pool_indices(const Tensor& x, IntArrayRef kernel,
 
 Tensor max_unpool(const Tensor& x, const Tensor& indices, IntArrayRef kernel, IntArrayRef strides, IntArrayRef before,
                   IntArrayRef after, IntArrayRef shape) {
-  std::int64_t n = static_cast<std::int64_t>(kernel.size());
+  auto n = static_cast<std::int64_t>(kernel.size());
   TORCH_CHECK(x.dim() == n + 2 && indices.sizes() == x.sizes(), "values and indices differ in shape");
   std::vector<std::int64_t> inferred = {x.size(0), x.size(1)};
   for (std::int64_t i = 0; i < n; ++i)

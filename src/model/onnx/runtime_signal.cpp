@@ -15,7 +15,7 @@ constexpr std::int64_t kMaxBins = 1 << 20;
 
 Tensor window(std::int64_t size, bool periodic, double a0, double a1, double a2, std::int64_t type) {
   TORCH_CHECK(size >= 0, "a window of ", size, " samples");
-  double period = static_cast<double>(periodic ? size : size - 1);
+  auto period = static_cast<double>(periodic ? size : size - 1);
   Tensor angle = at::arange(size, at::kDouble) * (2 * M_PI / period);
   return (a0 - a1 * angle.cos() + a2 * (2 * angle).cos()).to(static_cast<at::ScalarType>(type));
 }

@@ -196,14 +196,10 @@ TEST(Train, StopsAtTheAccuracyAskedFor) {
 TEST(Train, DivergenceIsAnErrorNotNan) {
   Dataset data = colourful(96, 32);
   auto network = zoo_network("resnet20:width=4");
-  TrainOptions options = quick(3);
-  options.optimizer = "sgd:lr=100";
+  TrainOptions options = quick(20);
+  options.optimizer = "sgd:lr=100,weight_decay=1";  // weights grow a hundredfold a step
   std::string message = error_of([&] { train(*network, data, data, options, [](const EpochReport&) {}); });
-  if (!message.empty()) {
-    EXPECT_NE(message.find("diverged"), std::string::npos);
-  } else {
-    EXPECT_LT(evaluate(*network, data).accuracy, 0.9);
-  }
+  EXPECT_NE(message.find("diverged"), std::string::npos) << message;
 }
 
 // PyTorch's documentation of SGD, by hand: v = 0.9·0 + (g + 0.1·w), w -= 0.5·(d + 0.9·v).

@@ -99,10 +99,6 @@ struct Case {
   std::int64_t with_statistics;  // 0: not published
 };
 
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.spec;
-}
-
 // Values are torchvision's for ImageNet shapes; those of He et al.'s nets, the LeNets, VGG and SADL are checked against
 // table I of the Revisiting study and table 1 of DeepSensor, whose authors count with Keras.
 const Case kCases[] = {

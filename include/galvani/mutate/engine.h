@@ -1,0 +1,76 @@
+// Makes mutants of many parents at once, as the campaign wants them: valid, with their lineage kept.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "galvani/base/rng.h"
+#include "galvani/mutate/catalogue.h"
+
+namespace galvani {
+
+// How far a mutant may be from its reference image (NSGen 5.2).
+struct Validity {
+  double alpha = 0.2;  // fewer changed pixels than this share of the reference's non-zero ones: any change will do
+  double beta = 0.4;   // else no value may change by more than this share of 255
+};
+
+// A pixel is a place: it is changed if any of its channels is, non-zero if any is.
+struct Change {
+  std::int64_t pixels = 0;  // changed ones
+  int largest = 0;          // |difference| of any channel
+};
+Change measure_change(const ImageShape& shape, const std::uint8_t* reference, const std::uint8_t* mutant);
+std::int64_t count_non_zero(const ImageShape& shape, const std::uint8_t* image);
+bool is_valid(const Validity& validity, const Change& change, std::int64_t non_zero);
+
+struct Parent {
+  at::Tensor image;          // [C, H, W] uint8
+  at::Tensor reference;      // likewise: the seed, with the lineage's affine step if it had one
+  bool affine_used = false;  // the lineage had it
+  Rng rng{0};                // a stream of this mutation's own
+};
+
+struct Mutant {
+  Rule rule;
+  bool valid = false;  // false: dropped after the last try; the rule is the last one tried
+  bool affine_used = false;
+  int tries = 0;  // rules applied; 0: there was none to draw
+};
+
+struct Mutants {
+  at::Tensor images;      // [N, C, H, W] uint8; the parent's where there is no valid mutant
+  at::Tensor references;  // [N, C, H, W] uint8: what the mutants' own children are held against
+  std::vector<Mutant> each;
+
+  std::int64_t valid() const;
+};
+
+class MutationEngine {
+ public:
+  struct Options {
+    Validity validity;
+    int max_tries = 50;
+  };
+  // `context.shape` is that of every parent.
+  MutationEngine(const std::string& mutators, const MutationContext& context, const Options& options);
+  MutationEngine(const std::string& mutators, const MutationContext& context)
+      : MutationEngine(mutators, context, Options()) {}
+
+  // Row i is the mutant of parent i. Uses all workers; the result is a function of the parents alone.
+  Mutants mutate(const std::vector<Parent>& parents) const;
+
+  const MutatorSet& set() const { return set_; }
+  const ImageShape& shape() const { return shape_; }
+
+ private:
+  Mutant mutate_one(const Parent& parent, std::uint8_t* image, std::uint8_t* reference) const;
+
+  MutatorSet set_;
+  ImageShape shape_;
+  Options options_;
+};
+
+}  // namespace galvani

@@ -1,0 +1,23 @@
+// The built-in mutators; each is made from its settings and the context.
+#pragma once
+
+#include <memory>
+
+#include "galvani/mutate/mutator.h"
+
+namespace galvani::mutate {
+
+using Made = std::unique_ptr<Mutator>;
+
+Made make_translation(const Options&, const MutationContext&);
+Made make_shift(const Options&, const MutationContext&);
+Made make_scale(const Options&, const MutationContext&);
+Made make_rotation(const Options&, const MutationContext&);
+Made make_shear(const Options&, const MutationContext&);
+Made make_contrast(const Options&, const MutationContext&);
+Made make_brightness(const Options&, const MutationContext&);
+Made make_blur(const Options&, const MutationContext&);
+Made make_pixel_change(const Options&, const MutationContext&);
+Made make_noise(const Options&, const MutationContext&);
+
+}  // namespace galvani::mutate

@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   add_data_verb(app, common);
   add_inspect_verb(app, common);
+  add_mutate_verb(app, common);
   add_predict_verb(app, common);
   add_train_verb(app, common);
   check_verb(app, argc, argv);

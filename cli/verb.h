@@ -26,6 +26,7 @@ void apply(const Common& common);
 void add_data_verb(CLI::App& app, Common& common);
 void add_train_verb(CLI::App& app, Common& common);
 void add_inspect_verb(CLI::App& app, Common& common);
+void add_mutate_verb(CLI::App& app, Common& common);
 void add_predict_verb(CLI::App& app, Common& common);
 
 }  // namespace galvani::cli

@@ -14,6 +14,12 @@ OptionInfo choice(const char* name, const char* help, std::vector<std::string> c
   std::string first = choices.front();
   return {name, std::move(first), help, {}, {}, std::move(choices)};
 }
+OptionInfo strength() {
+  return real("strength", 0.6, "0: as it was, 1: the style alone", 0, 1);
+}
+OptionInfo image() {
+  return whole("image", 0, "which of the style source", 0, 1e9);
+}
 OptionInfo seed() {
   return whole("seed", 0, "of what is random in it", 0, 4294967295.0);
 }
@@ -66,7 +72,24 @@ const MutatorRegistry& mutators() {
          choice("kind", "salt-pepper: some black, some white; shot, speckle: more where it is bright",
                 {"gaussian", "salt-pepper", "shot", "speckle"}),
          real("share", 0.004, "salt-pepper: of the pixels", 0, 1), seed()},
-        make_noise}});
+        make_noise},
+       {"colour-transfer",
+        "take mean and deviation of the colours from another image",
+        {image(), strength()},
+        make_colour_transfer},
+       {"fourier-transfer",
+        "take the amplitude of low frequencies from another image",
+        {image(), strength(), real("band", 0.1, "how low: share of the shorter side", 0, 0.5)},
+        make_fourier_transfer},
+       {"fog", "a light veil of varying thickness", {strength(), seed()}, make_fog},
+       {"rain", "slanted streaks", {strength(), seed()}, make_rain},
+       {"snow", "flakes", {strength(), seed()}, make_snow},
+       {"frost", "ice that grows from the border", {strength(), seed()}, make_frost},
+       {"style-net",
+        "a style network of your own",
+        {strength(), choice("output", "the values it gives", {"0..255", "0..1", "-1..1"}),
+         OptionInfo{"model", std::string(), "an ONNX file: image in, image of the same size out", {}, {}, {}}},
+        make_style_net}});
   return registry;
 }
 

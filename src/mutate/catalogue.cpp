@@ -12,7 +12,14 @@ constexpr std::int64_t kMostListed = 4096;
 // Drawn values have this many steps a unit, so that a rule's text is short and still exact.
 constexpr double kSteps = 1e4;
 
-using Specs = std::vector<std::string>;
+// Of style transfer in NSGen.
+constexpr const char* kStrengths = "strength=0.4/0.6/0.8";
+
+// One with settings is used only where it is named, with them.
+bool has_settings(const std::string& mutator) {
+  const OptionSchema& schema = mutators().at(mutator).schema;
+  return std::any_of(schema.begin(), schema.end(), is_setting);
+}
 
 // `w` and, of a catalogue, `group` say how to draw; the rest is the pattern.
 std::string take(Spec& spec, const std::string& key) {
@@ -79,7 +86,16 @@ const std::vector<MutationCatalogue>& mutation_catalogues() {
         {"shear", {"angle=15..30"}},
         {"contrast", {"gain=0.5..1.5,about=mean"}},
         {"brightness", {"factor=0.5..1.5"}},
-        {"blur", {"kind=box,size=2..7"}}}}};
+        {"blur", {"kind=box,size=2..7"}}}},
+      {"style",
+       "colours, frequencies, weather",
+       {{"colour-transfer", {kStrengths}},
+        {"fourier-transfer", {kStrengths}},
+        {"fog", {kStrengths}},
+        {"rain", {kStrengths}},
+        {"snow", {kStrengths}},
+        {"frost", {kStrengths}},
+        {"style-net", {kStrengths}}}}};
   return all;
 }
 
@@ -201,13 +217,6 @@ std::vector<Rule> RulePattern::rules() const {
 }
 
 std::vector<Rule> RulePattern::examples(std::size_t n, Rng& rng) const {
-  if (count() > 0) {
-    std::vector<Rule> all = rules();
-    if (all.size() <= n) return all;
-    std::vector<Rule> result;
-    for (std::size_t i = 0; i < n; ++i) result.push_back(all[n == 1 ? all.size() / 2 : i * (all.size() - 1) / (n - 1)]);
-    return result;
-  }
   std::vector<Rule> result;
   for (std::size_t k = 0; k < n; ++k) {
     Rule rule = draw(rng);
@@ -228,6 +237,21 @@ std::vector<Rule> RulePattern::examples(std::size_t n, Rng& rng) const {
 Rule Family::draw(Rng& rng) const {
   if (!listed.empty()) return listed[rng.below(listed.size())];
   return patterns[patterns.size() == 1 ? 0 : rng.below(patterns.size())].draw(rng);
+}
+
+std::vector<Rule> Family::examples(std::size_t n, Rng& rng) const {
+  std::vector<Rule> result;
+  if (!listed.empty()) {
+    n = std::min(n, listed.size());
+    for (std::size_t i = 0; i < n; ++i)
+      result.push_back(listed[n == 1 ? listed.size() / 2 : i * (listed.size() - 1) / (n - 1)]);
+    return result;
+  }
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    std::size_t first = i * n / patterns.size();
+    for (const Rule& rule : patterns[i].examples((i + 1) * n / patterns.size() - first, rng)) result.push_back(rule);
+  }
+  return result;
 }
 
 // --- sets
@@ -277,7 +301,8 @@ void MutatorSet::add(const Spec& given) {
     Options(spec.name, schema, spec);  // refuses anything else
     std::size_t before = families_.size();
     auto wanted = [&](const Mutator& mutator) {
-      return (group.empty() || group == "all" || group == to_string(mutator.group())) && mutator.missing().empty();
+      return (group.empty() || group == "all" || group == to_string(mutator.group())) && mutator.missing().empty() &&
+             !has_settings(mutator.name());
     };
     for (const auto& mutator : mutators_) {
       if (all && wanted(*mutator)) add_family(mutator->name(), usual_patterns(mutator->name()), weight);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "galvani/base/error.h"
@@ -11,7 +12,7 @@
 namespace galvani {
 namespace {
 
-// Counts fit a byte within a block, which lets the compiler compare sixteen pixels at a time.
+// Counts fit a byte within a block, so that sixteen pixels are counted at a time.
 constexpr std::size_t kBlock = 240;
 // Parents a worker takes at a time: neighbours in memory stay with one worker.
 constexpr std::int64_t kChunk = 8;
@@ -20,42 +21,12 @@ inline std::uint8_t distance(std::uint8_t a, std::uint8_t b) {
   return static_cast<std::uint8_t>(a > b ? a - b : b - a);
 }
 
-template <int kChannels>
-Change measure_planes(std::size_t plane, const std::uint8_t* a, const std::uint8_t* b) {
-  Change change;
-  std::uint8_t largest = 0;
-  for (std::size_t first = 0; first < plane; first += kBlock) {
-    std::size_t last = std::min(plane, first + kBlock);
-    std::uint8_t changed = 0;
-    for (std::size_t i = first; i < last; ++i) {
-      std::uint8_t pixel = 0;
-      for (int c = 0; c < kChannels; ++c) {
-        std::size_t at = i + static_cast<std::size_t>(c) * plane;
-        pixel = std::max(pixel, distance(a[at], b[at]));
-      }
-      largest = std::max(largest, pixel);
-      changed = static_cast<std::uint8_t>(changed + (pixel != 0 ? 1 : 0));
-    }
-    change.pixels += changed;
-  }
-  change.largest = largest;
-  return change;
-}
+// Simple loops over a block, one after the other: each of them is vectorised.
+using Block = std::array<std::uint8_t, kBlock>;
 
-template <int kChannels>
-std::int64_t count_planes(std::size_t plane, const std::uint8_t* image) {
-  std::int64_t count = 0;
-  for (std::size_t first = 0; first < plane; first += kBlock) {
-    std::size_t last = std::min(plane, first + kBlock);
-    std::uint8_t in_block = 0;
-    for (std::size_t i = first; i < last; ++i) {
-      std::uint8_t pixel = 0;
-      for (int c = 0; c < kChannels; ++c)
-        pixel = static_cast<std::uint8_t>(pixel | image[i + static_cast<std::size_t>(c) * plane]);
-      in_block = static_cast<std::uint8_t>(in_block + (pixel != 0 ? 1 : 0));
-    }
-    count += in_block;
-  }
+std::int64_t count_non_zero(const Block& block, std::size_t n) {
+  std::uint8_t count = 0;
+  for (std::size_t i = 0; i < n; ++i) count = static_cast<std::uint8_t>(count + (block[i] != 0 ? 1 : 0));
   return count;
 }
 
@@ -72,12 +43,38 @@ void check_parent(const at::Tensor& image, const ImageShape& shape, std::size_t 
 }  // namespace
 
 Change measure_change(const ImageShape& shape, const std::uint8_t* reference, const std::uint8_t* mutant) {
-  return shape.channels == 1 ? measure_planes<1>(shape.plane(), reference, mutant)
-                             : measure_planes<3>(shape.plane(), reference, mutant);
+  Change change;
+  Block largest{};
+  Block pixels;
+  for (std::size_t first = 0; first < shape.plane(); first += kBlock) {
+    std::size_t n = std::min(kBlock, shape.plane() - first);
+    for (int c = 0; c < shape.channels; ++c) {
+      const std::uint8_t* a = reference + static_cast<std::size_t>(c) * shape.plane() + first;
+      const std::uint8_t* b = mutant + static_cast<std::size_t>(c) * shape.plane() + first;
+      for (std::size_t i = 0; i < n; ++i) {
+        std::uint8_t change_here = distance(a[i], b[i]);
+        pixels[i] = c == 0 || change_here > pixels[i] ? change_here : pixels[i];
+      }
+    }
+    change.pixels += count_non_zero(pixels, n);
+    for (std::size_t i = 0; i < n; ++i) largest[i] = pixels[i] > largest[i] ? pixels[i] : largest[i];
+  }
+  change.largest = *std::max_element(largest.begin(), largest.end());
+  return change;
 }
 
 std::int64_t count_non_zero(const ImageShape& shape, const std::uint8_t* image) {
-  return shape.channels == 1 ? count_planes<1>(shape.plane(), image) : count_planes<3>(shape.plane(), image);
+  std::int64_t count = 0;
+  for (std::size_t first = 0; first < shape.plane(); first += kBlock) {
+    std::size_t n = std::min(kBlock, shape.plane() - first);
+    Block pixels{};
+    for (int c = 0; c < shape.channels; ++c) {
+      const std::uint8_t* plane = image + static_cast<std::size_t>(c) * shape.plane() + first;
+      for (std::size_t i = 0; i < n; ++i) pixels[i] = static_cast<std::uint8_t>(pixels[i] | plane[i]);
+    }
+    count += count_non_zero(pixels, n);
+  }
+  return count;
 }
 
 bool is_valid(const Validity& validity, const Change& change, std::int64_t non_zero) {

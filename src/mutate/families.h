@@ -19,5 +19,12 @@ Made make_brightness(const Options&, const MutationContext&);
 Made make_blur(const Options&, const MutationContext&);
 Made make_pixel_change(const Options&, const MutationContext&);
 Made make_noise(const Options&, const MutationContext&);
+Made make_colour_transfer(const Options&, const MutationContext&);
+Made make_fourier_transfer(const Options&, const MutationContext&);
+Made make_fog(const Options&, const MutationContext&);
+Made make_rain(const Options&, const MutationContext&);
+Made make_snow(const Options&, const MutationContext&);
+Made make_frost(const Options&, const MutationContext&);
+Made make_style_net(const Options&, const MutationContext&);
 
 }  // namespace galvani::mutate

@@ -26,7 +26,7 @@ class RulePattern {
   std::int64_t count() const;
   // All of them, the last parameter changing fastest. REQUIRES count() > 0.
   std::vector<Rule> rules() const;
-  // Rules that show the pattern's breadth, at most `n`, from one end to the other.
+  // `n` of them at even distances from one end to the other.
   std::vector<Rule> examples(std::size_t n, Rng& rng) const;
 
  private:
@@ -51,6 +51,8 @@ struct Family {
   std::vector<Rule> listed;  // all its rules, if they are few enough to list
 
   Rule draw(Rng& rng) const;
+  // At most `n` rules that show its breadth, from one end to the other; what is random comes from `rng`.
+  std::vector<Rule> examples(std::size_t n, Rng& rng) const;
 };
 
 class MutatorSet {

@@ -37,13 +37,13 @@ void write_text(cv::Mat& page, const std::string& text, cv::Point at, double sca
 }
 
 // The values of a rule, without the seed: "gaussian 5".
-std::string caption(const std::string& rule) {
+std::string caption(const Mutator& mutator, const Rule& rule) {
   std::string result;
-  for (const auto& [key, value] : Spec::parse(rule).settings) {
+  for (const auto& [key, value] : Spec::parse(mutator.text(rule)).settings) {
     if (key == "seed" || key == "model") continue;
     result += (result.empty() ? "" : " ") + (key == "image" ? "#" + value : value);
   }
-  return result;
+  return result.empty() ? rule_value_text(mutator.parameters().front(), rule.values.front()) : result;
 }
 
 void write_caption(cv::Mat& page, const std::string& text, cv::Point at, int width, const cv::Scalar& colour) {
@@ -146,7 +146,7 @@ void write_mutant_sheet(const MutatorSet& set, const Dataset& data, const std::v
     for (std::size_t i = 0; i < row.rules.size(); ++i, x += step) {
       tile(set.apply(row.rules[i], image), size).copyTo(page(cv::Rect({x, y}, size)));
       if (!row.valid[i]) cv::rectangle(page, {x - 2, y - 2}, {x + size.width + 1, y + size.height + 1}, kRefused, 2);
-      write_caption(page, caption(set.text(row.rules[i])), {x, y + size.height + 14}, step - 4,
+      write_caption(page, caption(set.mutator(row.rules[i]), row.rules[i]), {x, y + size.height + 14}, step - 4,
                     row.valid[i] ? kFaint : kRefused);
     }
     y += row_height + kGap / 2;

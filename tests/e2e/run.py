@@ -537,6 +537,34 @@ def _(w):
     json.loads(w.done("inspect", "hostile.onnx", "--json").out)
 
 
+@check("mutate draws a sheet, the same every time, and lists what there is")
+def _(w):
+    arguments = ["mutate", "--data", "digits:test[:20]", "--mutators", "nsgen,fog,colour-transfer:w=2", "--json"]
+    drawn = json.loads(w.done(*arguments, "-o", "sheet1.png").out)
+    w.done(*arguments, "-o", "sheet2.png", "--threads", 1)
+    sheet = (w / "sheet1.png").read_bytes()
+    expect(sheet.startswith(b"\x89PNG"), "the sheet is no PNG file")
+    expect_equal((w / "sheet2.png").read_bytes() == sheet, True, "the second sheet equal to the first")
+    expect_equal([row["mutator"] for row in drawn["rows"]],
+                 ["translation", "scale", "rotation", "contrast", "brightness", "blur", "fog", "colour-transfer"], "the rows")
+    expect_equal(drawn["rows"][2]["rules"][0], {"rule": "rotation:angle=-30", "valid": True}, "the first rotation")
+    listed = json.loads(w.done("mutate", "--list", "--json").out)
+    expect_equal([c["name"] for c in listed["catalogues"]], ["nsgen", "deephunter", "nss", "style"], "the catalogues")
+    expect("rotation" in w.done("mutate", "--list").out, "rotation is not listed")
+
+
+@check("mutate explains what is wrong")
+def _(w):
+    data = ["--data", "digits:test[:3]"]
+    w.refused(2, "mutate", names="--data")
+    w.refused(2, "mutate", *data, "--mutators", "rotatoin", names="did you mean 'rotation'")
+    w.refused(2, "mutate", *data, "--mutators", "blur:kind=median,size=4", names="odd size")
+    w.refused(2, "mutate", *data, "--mutators", "style-net", names="model=")
+    (w / "junk-style.onnx").write_bytes(noise(300))
+    w.refused(3, "mutate", *data, "--mutators", "style-net:model=junk-style.onnx", names="junk-style.onnx")
+    w.refused(4, "mutate", *data, "-o", "no/such/folder/x.png", names="no/such/folder")
+
+
 def run_all(workshop, words):
     chosen = [c for c in CHECKS if c[0] == 1 or all(word in c[1] for word in words)]
     failed = passed = 0

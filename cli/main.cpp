@@ -91,10 +91,13 @@ int run(int argc, char** argv) {
   CLI::App app("Tests deep neural networks the way a fuzzer tests programs.", "galvani");
   app.set_version_flag("--version", "galvani " GALVANI_VERSION);
   app.require_subcommand(1);
+  add_cover_verb(app, common);
   add_data_verb(app, common);
   add_inspect_verb(app, common);
   add_mutate_verb(app, common);
   add_predict_verb(app, common);
+  add_profile_verb(app, common);
+  add_trace_verb(app, common);
   add_train_verb(app, common);
   check_verb(app, argc, argv);
   try {

@@ -23,10 +23,13 @@ CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, c
 // Applies --threads, --quiet and --verbose; make_verb arranges for it to run before the verb's callback.
 void apply(const Common& common);
 
+void add_cover_verb(CLI::App& app, Common& common);
 void add_data_verb(CLI::App& app, Common& common);
 void add_train_verb(CLI::App& app, Common& common);
 void add_inspect_verb(CLI::App& app, Common& common);
 void add_mutate_verb(CLI::App& app, Common& common);
 void add_predict_verb(CLI::App& app, Common& common);
+void add_profile_verb(CLI::App& app, Common& common);
+void add_trace_verb(CLI::App& app, Common& common);
 
 }  // namespace galvani::cli

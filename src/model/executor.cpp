@@ -172,9 +172,15 @@ std::vector<Executor::Operator> Executor::operators() const {
   return result;
 }
 
-std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form) {
+std::optional<LinearLayer> Executor::linear_layer(int tap) const {
+  const Node* node = top_level(*graph_)[sites_[static_cast<std::size_t>(tap)].node];
+  return read_linear(node, module_);
+}
+
+std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
+                                           const std::vector<int>& inputs_of) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& cached = plans_[{taps, masks, form}];
+  auto& cached = plans_[{taps, masks, form, inputs_of}];
   if (cached) return cached;
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
@@ -194,6 +200,7 @@ std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const s
     if (form == Form::means) value = insert_mean(*graph, value, taps_[static_cast<std::size_t>(tap)], means);
     graph->registerOutput(value);
   }
+  for (int tap : inputs_of) graph->registerOutput(layer_input(nodes[sites_[static_cast<std::size_t>(tap)].node]));
   if (form != Form::whole) activate_in_place(*graph, means);
   torch::jit::EliminateDeadCode(graph);
   cached = std::make_shared<const Plan>(graph, module_._ivalue());

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,7 +70,10 @@ class Executor {
     whole_final,  // its value; activation functions may work in place where no one sees the difference
     means,        // the mean per neuron, taken as soon as the value exists so that its memory is free again; in place
   };
-  std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form);
+  // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`.
+  std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
+                                   const std::vector<int>& inputs_of = {});
+  std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
 
  private:
@@ -85,7 +89,7 @@ class Executor {
   bool softmax_ = false;
   bool hidden_layers_ = false;
   std::mutex mutex_;
-  std::map<std::tuple<std::vector<int>, std::vector<int>, Form>, std::shared_ptr<const Plan>> plans_;
+  std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>>, std::shared_ptr<const Plan>> plans_;
 };
 
 }  // namespace galvani

@@ -164,6 +164,79 @@ std::optional<LayerMatch> match_layer(const Node* node) {
   return std::nullopt;
 }
 
+namespace {
+
+// Where a layer's data and weight come in. `transposed`: the weight value is [features, neurons].
+struct Operands {
+  std::size_t data;
+  std::size_t weight;
+  bool transposed;
+};
+
+std::optional<Operands> operands_of(const Node* node) {
+  std::string op = operator_name(node);
+  if (op == "conv2d" || op == "_convolution" || op == "convolution" || op == "linear") return Operands{0, 1, false};
+  if (op == "addmm" && is_parameter(node->input(2))) return Operands{1, 2, true};
+  if (is_product(op) && product_weight(node) == node->input(1)) return Operands{0, 1, true};
+  return std::nullopt;
+}
+
+// A product and the addition of its bias count as one layer, the sum's.
+template <class N>
+N* product_of(N* node) {
+  if (operator_name(node) != "add") return node;
+  for (auto* input : {node->input(0), node->input(1)}) {
+    if (is_product(operator_name(input->node())) && bias_addition(input->node()) == node) return input->node();
+  }
+  return node;
+}
+
+std::vector<std::int64_t> constant_integers(const Value* value) {
+  auto constant = torch::jit::toIValue(value);
+  return constant && constant->isIntList() ? constant->toIntVector() : std::vector<std::int64_t>();
+}
+
+}  // namespace
+
+Value* layer_input(Node* node) {
+  Node* product = product_of(node);
+  auto operands = operands_of(product);
+  if (!operands) fail(ErrorCode::internal, "the input of a layer of kind {} was asked for", operator_name(node));
+  return product->input(operands->data);
+}
+
+std::optional<LinearLayer> read_linear(const Node* layer, const torch::jit::Module& module) {
+  const Node* node = product_of(layer);
+  auto operands = operands_of(node);
+  if (!operands) return std::nullopt;
+  const Value* weight = node->input(operands->weight);
+  std::string path = attribute_path(weight);
+  if (path.empty()) return std::nullopt;
+  LinearLayer result;
+  result.weight = attribute_at(module, path);
+  if (!result.weight.defined() || result.weight.scalar_type() != at::kFloat) return std::nullopt;
+  std::string op = operator_name(node);
+  result.dense = op.find("conv") == std::string::npos;
+  if (result.dense) {
+    bool flipped = weight->node()->kind() == c10::aten::t || weight->node()->kind() == c10::aten::transpose;
+    if (result.weight.dim() != 2) return std::nullopt;
+    if (flipped != operands->transposed) result.weight = result.weight.t();
+    return result;
+  }
+  if (result.weight.dim() != 4) return std::nullopt;
+  result.stride = constant_integers(node->input(3));
+  result.padding = constant_integers(node->input(4));
+  result.dilation = constant_integers(node->input(5));
+  bool plain = op == "conv2d";
+  auto groups = torch::jit::toIValue(node->input(plain ? 6 : 8));
+  auto transposed = plain ? c10::optional<c10::IValue>(false) : torch::jit::toIValue(node->input(6));
+  bool known = result.stride.size() == 2 && result.padding.size() == 2 && result.dilation.size() == 2 && groups &&
+               groups->isInt() && transposed && transposed->isBool() && !transposed->toBool();
+  if (!known) return std::nullopt;
+  result.groups = groups->toInt();
+  return result;
+}
+
 const Node* nearest_layer(const Value* value) {
   for (int steps = 0; steps < 64; ++steps) {
     const Node* node = value->node();

@@ -41,6 +41,11 @@ struct LayerMatch {
 // Whether the node's output is one to tap. Of a matrix product followed by the addition of a bias it is the sum's.
 std::optional<LayerMatch> match_layer(const torch::jit::Node* node);
 
+// Of a node that match_layer calls a layer: the value that its weight is applied to.
+torch::jit::Value* layer_input(torch::jit::Node* node);
+// The same layer as arithmetic, with its weight from the module; none if it is of a kind not known here.
+std::optional<LinearLayer> read_linear(const torch::jit::Node* node, const torch::jit::Module& module);
+
 // The convolution or dense layer from which a value comes, following first inputs; null if there is none.
 const torch::jit::Node* nearest_layer(const torch::jit::Value* value);
 

@@ -168,6 +168,12 @@ const NetworkInfo& Network::info() const {
 const ModelCard& Network::card() const {
   return impl_->card;
 }
+std::optional<LinearLayer> Network::linear_layer(int tap) const {
+  std::optional<LinearLayer> layer = impl_->executor->linear_layer(tap);
+  if (layer && layer->weight.size(0) != impl_->taps.at(static_cast<std::size_t>(tap)).neurons()) return std::nullopt;
+  return layer;
+}
+
 const std::vector<Tap>& Network::taps() const {
   return impl_->taps;
 }

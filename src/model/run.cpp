@@ -68,7 +68,7 @@ class Run {
     Executor::Form form_of_taps = request.objective                  ? Executor::Form::whole
                                   : request.form == TapForm::neurons ? Executor::Form::means
                                                                      : Executor::Form::whole_final;
-    plan_ = impl.executor->plan(request.taps, masked, form_of_taps);
+    plan_ = impl.executor->plan(request.taps, masked, form_of_taps, request.layer_inputs);
     outputs_.logits = at::empty({n_, impl.info.classes});
     for (int tap : request.taps) {
       const Tap& t = impl.taps.at(static_cast<std::size_t>(tap));
@@ -86,6 +86,7 @@ class Run {
   }
 
   Outputs finish() {
+    inputs_of_piece_.resize(static_cast<std::size_t>((n_ + form_.micro_batch - 1) / form_.micro_batch));
     std::int64_t pieces = (n_ + form_.micro_batch - 1) / form_.micro_batch;
     workers().run(pieces, [this](std::int64_t piece, int) {
       std::int64_t first = piece * form_.micro_batch;
@@ -97,6 +98,11 @@ class Run {
         forward(first, count);
       }
     });
+    for (std::size_t i = 0; i < request_.layer_inputs.size(); ++i) {
+      std::vector<at::Tensor> pieces_of_layer;
+      for (const auto& piece : inputs_of_piece_) pieces_of_layer.push_back(piece[i]);
+      if (!pieces_of_layer.empty()) outputs_.layer_inputs.push_back(at::cat(pieces_of_layer));
+    }
     return std::move(outputs_);
   }
 
@@ -134,7 +140,11 @@ class Run {
   }
 
   void forward(std::int64_t first, std::int64_t count) {
-    store_values(plan_->run(input(first, count), spread(mask_rows(first, count))), first, count);
+    std::vector<at::Tensor> values = plan_->run(input(first, count), spread(mask_rows(first, count)));
+    store_values(values, first, count);
+    auto& inputs = inputs_of_piece_[static_cast<std::size_t>(first / form_.micro_batch)];
+    for (std::size_t i = 1 + request_.taps.size(); i < values.size(); ++i)
+      inputs.push_back(values[i].narrow(0, 0, count).contiguous());
   }
 
   void differentiate(std::int64_t first, std::int64_t count) {
@@ -188,6 +198,7 @@ class Run {
   std::int64_t n_;
   std::shared_ptr<const Plan> plan_;
   Outputs outputs_;
+  std::vector<std::vector<at::Tensor>> inputs_of_piece_;  // of each micro-batch, the layer inputs asked for
 };
 
 // Image sizes that models are commonly made for, tried on a TorchScript file that does not state its own.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,16 @@ struct NetworkInfo {
   bool softmax = false;            // the file ends in a softmax; logits are taken before it
   std::int64_t fixed_batch = 0;    // the graph takes only this batch size; 0: any
   std::vector<std::string> notes;  // what a user should know, such as values that cannot be tapped
+};
+
+// A tap's layer as arithmetic: what it does to its input, but for the bias. Two-dimensional convolutions and dense
+// layers.
+struct LinearLayer {
+  bool dense = false;
+  at::Tensor weight;  // dense: [neurons, features]; convolution: [neurons, features / groups, height, width]
+  std::vector<std::int64_t> stride, padding, dilation;  // convolution: two each
+  std::int64_t groups = 1;
+  std::int64_t features() const { return weight.size(1) * groups; }
 };
 
 // One operator of the graph, for people to read.
@@ -83,6 +94,7 @@ struct Mask {
 struct Request {
   std::vector<int> taps;  // indices into Network::taps()
   TapForm form = TapForm::neurons;
+  std::vector<int> layer_inputs;  // taps whose layer's input is wanted, in full; each must have a linear_layer
   std::vector<Mask> masks;
   Objective objective;  // if set, its sum is differentiated
   bool input_gradient = false;
@@ -94,6 +106,7 @@ struct Request {
 struct Outputs {
   at::Tensor logits;                       // [N, classes] float
   std::vector<at::Tensor> taps;            // as requested
+  std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
   at::Tensor objective;                    // [N]
   at::Tensor input_gradient;               // [N, C, H, W] per pixel unit (0..255)
   std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
@@ -125,6 +138,9 @@ class Network {
   // "default" (convolutions and dense layers before their activation), "relu" (activations), "all", or names and
   // globs separated by commas. Usage error if one matches nothing.
   std::vector<int> select_taps(std::string_view spec) const;
+
+  // The layer whose output is this tap; none for activations and operators other than a convolution or dense layer.
+  std::optional<LinearLayer> linear_layer(int tap) const;
 
   // Measures once per architecture which micro-batch and layout run fastest, and remembers it in the cache folder.
   const Execution& execution();

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "coverage_flags.h"
+#include "galvani/base/log.h"
+#include "galvani/coverage/criterion.h"
+#include "verb.h"
+
+namespace galvani::cli {
+namespace {
+
+struct Flags {
+  ModelFlags model;
+  NeuronFlags neurons;
+  std::string data;
+  std::string criteria;
+  std::string size = "all";
+  std::string output;
+};
+
+void run(const Common& common, Flags& flags) {
+  Dataset data = load_data(flags.data, "train");
+  std::unique_ptr<Network> network = flags.model.load(&data);
+  Tracer tracer = flags.neurons.tracer(*network);
+  std::vector<Spec> criteria;
+  if (flags.criteria.empty()) {
+    for (const std::string& name : galvani::criteria().names()) criteria.push_back(Spec::parse(name));
+  } else {
+    criteria = Spec::parse_list(flags.criteria);
+  }
+  auto profile = learn_profile(tracer, criteria, data, parse_profile_size(flags.size), common.seed);
+  if (profile->empty()) log::warn("none of these criteria needs a profile; the file is empty");
+  profile->save(flags.output);
+  if (common.json) {
+    nlohmann::json j = {{"profile", flags.output},         {"model", network->info().path},
+                        {"data", profile->data},           {"inputs", profile->inputs()},
+                        {"dropped", profile->dropped()},   {"neurons", tracer.layout().neurons},
+                        {"parts", nlohmann::json::array()}};
+    for (const auto& [name, part] : profile->parts())
+      j["parts"].push_back({{"name", name}, {"summary", part->summary()}});
+    std::cout << j.dump(1) << "\n";
+    return;
+  }
+  std::cout << fmt::format("{}: learned from {} inputs ({}){}\n", flags.output, profile->inputs(), profile->data,
+                           profile->dropped() > 0 ? fmt::format(", {} dropped as not finite", profile->dropped()) : "");
+  for (const auto& [name, part] : profile->parts()) std::cout << "  " << part->summary() << "\n";
+}
+
+}  // namespace
+
+void add_profile_verb(CLI::App& app, Common& common) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb =
+      make_verb(app, common, "profile", "learn from training data what coverage criteria compare with",
+                "  galvani profile lenet5.onnx --data mnist:train -o lenet5.profile\n"
+                "  galvani profile lenet5.onnx --data mnist:train --criteria kmnc,dsc:tap=fc1 -o p.profile");
+  flags->model.add_to(*verb);
+  flags->neurons.add_to(*verb);
+  verb->add_option("--data", flags->data, "training data")->required();
+  verb->add_option("--criteria", flags->criteria, "criteria it is for, with their options (default: all)");
+  verb->add_option("--profile-size", flags->size, "how many inputs are drawn: a number, or all")->capture_default_str();
+  verb->add_option("-o,--output", flags->output, "file to write")->required();
+  verb->callback([&common, flags] { run(common, *flags); });
+}
+
+}  // namespace galvani::cli

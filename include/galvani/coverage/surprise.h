@@ -1,0 +1,41 @@
+// How surprising an input is, given training traces: the scores behind lsc, dsc and mdsc, and what selection ranks by.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "galvani/coverage/profile.h"
+#include "galvani/coverage/trace.h"
+
+namespace galvani {
+
+class SurpriseScore {
+ public:
+  virtual ~SurpriseScore() = default;
+
+  // One score per input; NaN for inputs that are not usable, or whose predicted class has no training traces.
+  std::vector<double> score(const Traces& traces) const;
+  // The same number from a plain loop in double precision: what `score` may differ from in its last bits.
+  double score_alone(const Traces& traces, std::int64_t row) const;
+
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ protected:
+  explicit SurpriseScore(const TraceBlock& block) : block_(block) {}
+  const TraceBlock& block() const { return block_; }
+  std::vector<std::string> notes_;
+
+ private:
+  // Scores of inputs that were all predicted as `label`: [m, width] float, a few dozen at most.
+  virtual void run(const at::Tensor& traces, std::int64_t label, double* out) const = 0;
+  virtual double run_alone(const float* trace, std::int64_t label) const = 0;
+
+  TraceBlock block_;
+};
+
+// "lsa", "dsa" or "mdsa" with options; see `galvani cover --list`.
+std::unique_ptr<SurpriseScore> make_surprise(const Spec& spec, const TraceLayout& layout, const Profile& profile);
+
+}  // namespace galvani

@@ -1,0 +1,439 @@
+// Causality-aware coverage (Ji et al. 2023): edges between neurons of neighbouring layers that are shown to matter.
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "coverage/builtin.h"
+#include "coverage/ranges.h"
+#include "galvani/base/error.h"
+#include "galvani/base/parallel.h"
+
+namespace galvani {
+namespace {
+
+constexpr const char* kLayerMoments = "layers";
+constexpr std::size_t kMostSplits = 64;
+constexpr double kLeastExpected = 5;
+
+// Of every layer's input features on training data: range, and how they vary together.
+class LayerMoments : public ProfilePart {
+ public:
+  explicit LayerMoments(const TraceLayout& layout) {
+    for (const auto& layer : layout.layers) {
+      Moments moments;
+      if (layer) {
+        std::int64_t width = layer->features();
+        moments.low = at::full({width}, std::numeric_limits<float>::max());
+        moments.high = at::full({width}, std::numeric_limits<float>::lowest());
+        moments.sum = at::zeros({width}, at::kDouble);
+        moments.products = at::zeros({width, width}, at::kDouble);
+      }
+      layers_.push_back(std::move(moments));
+    }
+  }
+
+  struct Moments {
+    at::Tensor low, high;  // [features] float; undefined where the layer is not known
+    at::Tensor sum;        // [features] double
+    at::Tensor products;   // [features, features] double: sums of products; the covariance after finish
+  };
+
+  TraceNeeds needs() const override { return {false, true}; }
+
+  void learn(const Traces& traces) override {
+    std::vector<std::int64_t> rows;
+    for (std::size_t i = 0; i < traces.usable.size(); ++i) {
+      if (traces.usable[i]) rows.push_back(static_cast<std::int64_t>(i));
+    }
+    if (rows.empty()) return;
+    count_ += static_cast<double>(rows.size());
+    at::Tensor chosen = at::tensor(rows, at::kLong);
+    workers().run(static_cast<std::int64_t>(layers_.size()), [&](std::int64_t index, int) {
+      Moments& layer = layers_[static_cast<std::size_t>(index)];
+      if (!layer.low.defined()) return;
+      at::Tensor x = traces.layers[static_cast<std::size_t>(index)].features.index_select(0, chosen);
+      layer.low = at::minimum(layer.low, x.amin(0));
+      layer.high = at::maximum(layer.high, x.amax(0));
+      at::Tensor exact = x.to(at::kDouble);
+      layer.sum += exact.sum(0);
+      layer.products += at::mm(exact.t(), exact);
+    });
+  }
+
+  void finish() override {
+    for (Moments& layer : layers_) {
+      if (!layer.low.defined() || count_ == 0) continue;
+      at::Tensor mean = layer.sum / count_;
+      layer.products = layer.products / count_ - at::outer(mean, mean);
+    }
+  }
+
+  std::string summary() const override {
+    return fmt::format("ranges and covariances of the inputs of {} layers",
+                       std::count_if(layers_.begin(), layers_.end(), [](const Moments& m) { return m.low.defined(); }));
+  }
+
+  void save(ArchiveWriter& out) const override {
+    for (const Moments& layer : layers_) {
+      if (!layer.low.defined()) continue;
+      out.put(values_of<float>(layer.low));
+      out.put(values_of<float>(layer.high));
+      out.put(values_of<double>(layer.products));
+    }
+  }
+
+  void load(ArchiveReader& in) override {
+    for (Moments& layer : layers_) {
+      if (!layer.low.defined()) continue;
+      fill<float>(layer.low, in);
+      fill<float>(layer.high, in);
+      fill<double>(layer.products, in);
+    }
+  }
+
+  const std::vector<Moments>& layers() const { return layers_; }
+
+ private:
+  template <class T>
+  static std::vector<T> values_of(const at::Tensor& tensor) {
+    at::Tensor whole = tensor.contiguous();
+    return {whole.data_ptr<T>(), whole.data_ptr<T>() + whole.numel()};
+  }
+  template <class T>
+  static void fill(at::Tensor& tensor, ArchiveReader& in) {
+    auto values = in.get_vector<T>(static_cast<std::uint64_t>(tensor.numel()));
+    tensor.copy_(at::tensor(values, tensor.scalar_type()).view(tensor.sizes()));
+    if (!tensor.isfinite().all().item<bool>()) in.broken("holds moments that are not finite");
+  }
+
+  double count_ = 0;
+  std::vector<Moments> layers_;  // one per block
+};
+
+// x with P(chi² with `degrees` of freedom > x) = p.
+double critical_value(double degrees, double p) {
+  double low = 0;
+  double high = degrees * 10 + 100;
+  for (int step = 0; step < 200; ++step) {
+    double middle = (low + high) / 2;
+    double above = at::special_gammaincc(at::tensor({degrees / 2}, at::kDouble), at::tensor({middle / 2}, at::kDouble))
+                       .item<double>();
+    (above > p ? low : high) = middle;
+  }
+  return high;
+}
+
+// The edges of one layer that are looked at, and what is known about them.
+struct LayerEdges {
+  std::size_t block;
+  std::int64_t features;   // of the layer's input
+  std::int64_t neurons;    // of its output
+  std::int64_t per_group;  // features that one output sees
+  at::Tensor keep;         // [features, features]: row n says how much of each input is left when n is isolated
+  std::vector<std::uint32_t> from, to;
+  std::vector<std::uint32_t> counts;  // [edges, K, K]
+  std::vector<char> covered;          // [edges]
+};
+
+class CausalCoverage : public Criterion {
+ public:
+  CausalCoverage(const Options& options, const CriterionContext& context, const Ranges& ranges,
+                 const LayerMoments& moments)
+      : Criterion(context.layout),
+        splits_(options.integer("splits")),
+        critical_(critical_value(std::pow(static_cast<double>(splits_ - 1), 2), options.real("p"))),
+        ranges_(ranges),
+        moments_(moments) {
+    if (context.layout.layers.size() != context.layout.blocks.size())
+      bad_usage("cac needs to know the network's layers");
+    for (std::size_t b = 0; b < context.layout.blocks.size(); ++b) {
+      if (context.layout.layers[b]) {
+        all_edges_ += static_cast<std::int64_t>(edge_count(*context.layout.layers[b]));
+      } else {
+        unknown_.push_back(context.layout.blocks[b].tap);
+      }
+    }
+    if (all_edges_ == 0)
+      bad_usage("cac needs convolutions or dense layers among the taps, with channels as neurons (--neurons channel)");
+    std::int64_t limit = std::min(all_edges_, options.integer("edges"));
+    std::int64_t seen = 0;
+    for (std::size_t b = 0; b < context.layout.blocks.size(); ++b) {
+      if (context.layout.layers[b]) add_layer(b, *context.layout.layers[b], limit, seen);
+    }
+  }
+
+  // Whether an edge was ever significant depends on when it is tested; what is counted does not.
+  CriterionTraits traits() const override { return {false, false, true}; }
+  TraceNeeds needs() const override { return {false, true}; }
+
+  Covered covered() const override {
+    Covered sum;
+    for (const LayerEdges& layer : layers_) {
+      sum.covered += static_cast<double>(std::count(layer.covered.begin(), layer.covered.end(), 1));
+      sum.total += static_cast<double>(layer.covered.size());
+    }
+    return sum;
+  }
+
+  std::vector<TapCovered> by_tap() const override {
+    std::vector<TapCovered> result;
+    for (const LayerEdges& layer : layers_)
+      result.push_back({layout().blocks[layer.block].tap,
+                        {static_cast<double>(std::count(layer.covered.begin(), layer.covered.end(), 1)),
+                         static_cast<double>(layer.covered.size())}});
+    return result;
+  }
+
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> result;
+    auto sampled = static_cast<std::int64_t>(covered().total);
+    if (sampled < all_edges_) result.push_back(fmt::format("{} of {} edges are sampled", sampled, all_edges_));
+    for (const std::string& tap : unknown_)
+      result.push_back(
+          fmt::format("{} is not a convolution or dense layer of a known kind: its edges are not counted", tap));
+    return result;
+  }
+
+ private:
+  static std::uint64_t edge_count(const LinearLayer& layer) {
+    return static_cast<std::uint64_t>(layer.weight.size(0) * layer.weight.size(1));
+  }
+
+  void add_layer(std::size_t block, const LinearLayer& layer, std::int64_t limit, std::int64_t& seen) {
+    LayerEdges edges;
+    edges.block = block;
+    edges.features = layer.features();
+    edges.neurons = layer.weight.size(0);
+    edges.per_group = layer.weight.size(1);
+    at::Tensor covariance = moments_.layers()[block].products.abs();
+    at::Tensor share = covariance / covariance.sum(1, /*keepdim=*/true).clamp_min(std::numeric_limits<double>::min());
+    edges.keep = (1 - share).to(at::kFloat);
+    edges.keep.diagonal().fill_(1);
+    std::int64_t outputs_per_group = edges.neurons / layer.groups;
+    for (std::int64_t m = 0; m < edges.neurons; ++m) {
+      for (std::int64_t j = 0; j < edges.per_group; ++j, ++seen) {
+        // Every (all / limit)-th edge, counted over all layers.
+        if ((seen + 1) * limit / all_edges_ == seen * limit / all_edges_) continue;
+        edges.from.push_back(static_cast<std::uint32_t>(m / outputs_per_group * edges.per_group + j));
+        edges.to.push_back(static_cast<std::uint32_t>(m));
+      }
+    }
+    edges.counts.assign(edges.from.size() * static_cast<std::size_t>(splits_ * splits_), 0);
+    edges.covered.assign(edges.from.size(), 0);
+    layers_.push_back(std::move(edges));
+  }
+
+  std::int64_t split_of(float value, float low, float high) const {
+    if (!(high > low)) return 0;
+    double position = (static_cast<double>(value) - low) / (static_cast<double>(high) - low);
+    return static_cast<std::int64_t>(
+        std::clamp(position * static_cast<double>(splits_), 0.0, static_cast<double>(splits_ - 1)));
+  }
+
+  // For every sampled edge of one input: the cell of its table that the input falls into.
+  void find_cells(const LayerEdges& layer, const Traces& traces, std::int64_t row, std::uint16_t* cells) const {
+    const LinearLayer& linear = *layout().layers[layer.block];
+    const LayerTrace& trace = traces.layers[layer.block];
+    const TraceBlock& block = layout().blocks[layer.block];
+    std::int64_t groups = linear.groups;
+    std::int64_t outputs_per_group = layer.neurons / groups;
+    const auto& moments = moments_.layers()[layer.block];
+    std::vector<std::int64_t> from_split(static_cast<std::size_t>(layer.features));
+    const float* feature = trace.features.data_ptr<float>() + row * layer.features;
+    for (std::int64_t j = 0; j < layer.features; ++j)
+      from_split[static_cast<std::size_t>(j)] =
+          split_of(feature[j], moments.low.data_ptr<float>()[j], moments.high.data_ptr<float>()[j]);
+    const float* outputs = traces.row(row) + block.first;
+    at::Tensor windows = trace.windows.select(0, row);  // [features, kernel]
+    at::Tensor weight = linear.weight.reshape({layer.neurons, layer.per_group, -1});
+    std::vector<at::Tensor> isolated;  // by group [features of the group, outputs of the group]
+    std::vector<at::Tensor> whole;     // by group [outputs of the group]
+    for (std::int64_t g = 0; g < groups; ++g) {
+      at::Tensor mine = windows.narrow(0, g * layer.per_group, layer.per_group);
+      // What feature j adds to output m: sum over the kernel of weight x window mean.
+      at::Tensor added = (weight.narrow(0, g * outputs_per_group, outputs_per_group) * mine).sum(2);
+      at::Tensor keep =
+          layer.keep.narrow(0, g * layer.per_group, layer.per_group).narrow(1, g * layer.per_group, layer.per_group);
+      isolated.push_back(at::mm(keep, added.t()).contiguous());
+      whole.push_back(added.sum(1).contiguous());
+    }
+    for (std::size_t e = 0; e < layer.from.size(); ++e) {
+      auto n = static_cast<std::int64_t>(layer.from[e]);
+      auto m = static_cast<std::int64_t>(layer.to[e]);
+      auto g = static_cast<std::size_t>(m / outputs_per_group);
+      std::int64_t inner_n = n % layer.per_group;
+      std::int64_t inner_m = m % outputs_per_group;
+      // The bias, and whatever else the layer adds, stays as it was.
+      float rest = outputs[m] - whole[g].data_ptr<float>()[inner_m];
+      float value = isolated[g].data_ptr<float>()[inner_n * outputs_per_group + inner_m] + rest;
+      auto index = static_cast<std::size_t>(block.first + m);
+      std::int64_t to_split = split_of(value, ranges_.low()[index], ranges_.high()[index]);
+      cells[e] = static_cast<std::uint16_t>(from_split[static_cast<std::size_t>(n)] * splits_ + to_split);
+    }
+  }
+
+  // Every expected count (row x column / total) at least 5, and chi² at least the critical value.
+  bool significant(const std::uint32_t* table) const {
+    std::array<double, kMostSplits> rows{};
+    std::array<double, kMostSplits> columns{};
+    auto k = static_cast<std::size_t>(splits_);
+    double total = 0;
+    for (std::size_t r = 0; r < k; ++r) {
+      for (std::size_t c = 0; c < k; ++c) {
+        double count = table[r * k + c];
+        rows[r] += count;
+        columns[c] += count;
+        total += count;
+      }
+    }
+    double smallest = *std::min_element(rows.begin(), rows.begin() + splits_) *
+                      *std::min_element(columns.begin(), columns.begin() + splits_);
+    if (total == 0 || smallest < kLeastExpected * total) return false;
+    double chi_squared = 0;
+    for (std::size_t r = 0; r < k; ++r) {
+      for (std::size_t c = 0; c < k; ++c) {
+        double expected = rows[r] * columns[c] / total;
+        double difference = table[r * k + c] - expected;
+        chi_squared += difference * difference / expected;
+      }
+    }
+    return chi_squared >= critical_;
+  }
+
+  // After which of these inputs an edge from a feature can be significant at all: the smallest column is at most a K-th
+  // of the total, so the smallest row must reach 5K. [inputs, features]; rows are the same for all edges of a feature.
+  std::vector<char> ready(const LayerEdges& layer, const std::vector<std::uint16_t>& cells, std::int64_t count) const {
+    auto features = static_cast<std::size_t>(layer.features);
+    auto k = static_cast<std::size_t>(splits_);
+    std::vector<double> rows(features * k, 0);
+    std::vector<std::size_t> edge_of(features, layer.from.size());
+    for (std::size_t e = layer.from.size(); e-- > 0;) edge_of[layer.from[e]] = e;
+    std::vector<char> result(static_cast<std::size_t>(count) * features, 0);
+    for (std::size_t n = 0; n < features; ++n) {
+      std::size_t e = edge_of[n];
+      if (e == layer.from.size()) continue;
+      double* row = rows.data() + n * k;
+      for (std::size_t cell = 0; cell < k * k; ++cell) row[cell / k] += layer.counts[e * k * k + cell];
+      for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        row[cells[i * layer.from.size() + e] / k] += 1;
+        result[i * features + n] = *std::min_element(row, row + k) >= kLeastExpected * static_cast<double>(k) ? 1 : 0;
+      }
+    }
+    return result;
+  }
+
+  void run(const Traces& traces, std::vector<double>& gains) override {
+    std::vector<std::int64_t> rows;
+    for (std::size_t i = 0; i < traces.usable.size(); ++i) {
+      if (traces.usable[i]) rows.push_back(static_cast<std::int64_t>(i));
+    }
+    auto n = static_cast<std::int64_t>(rows.size());
+    auto cells_per_edge = static_cast<std::size_t>(splits_ * splits_);
+    for (LayerEdges& layer : layers_) {
+      std::size_t edges = layer.from.size();
+      // Blocks of inputs bound the memory of the cells; edges are independent, so that workers share them.
+      constexpr std::int64_t kRows = 64;
+      for (std::int64_t first = 0; first < n; first += kRows) {
+        std::int64_t count = std::min(kRows, n - first);
+        std::vector<std::uint16_t> cells(edges * static_cast<std::size_t>(count));
+        workers().run(count, [&](std::int64_t i, int) {
+          find_cells(layer, traces, rows[static_cast<std::size_t>(first + i)],
+                     cells.data() + static_cast<std::size_t>(i) * edges);
+        });
+        std::vector<char> may = ready(layer, cells, count);
+        constexpr std::size_t kEdgesPerTask = 2048;
+        std::size_t tasks = (edges + kEdgesPerTask - 1) / kEdgesPerTask;
+        std::vector<std::vector<double>> newly(tasks, std::vector<double>(static_cast<std::size_t>(count), 0.0));
+        workers().run(static_cast<std::int64_t>(tasks), [&](std::int64_t task, int) {
+          auto t = static_cast<std::size_t>(task);
+          for (std::size_t e = t * kEdgesPerTask; e < std::min(edges, (t + 1) * kEdgesPerTask); ++e) {
+            std::uint32_t* table = layer.counts.data() + e * cells_per_edge;
+            for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+              table[cells[i * edges + e]] += 1;
+              if (layer.covered[e] || !may[i * static_cast<std::size_t>(layer.features) + layer.from[e]] ||
+                  !significant(table))
+                continue;
+              layer.covered[e] = 1;
+              newly[t][i] += 1;
+            }
+          }
+        });
+        for (const auto& task : newly) {
+          for (std::size_t i = 0; i < task.size(); ++i)
+            gains[static_cast<std::size_t>(rows[static_cast<std::size_t>(first) + i])] += task[i];
+        }
+      }
+    }
+  }
+
+  void run_reset() override {
+    for (LayerEdges& layer : layers_) {
+      std::fill(layer.counts.begin(), layer.counts.end(), 0);
+      std::fill(layer.covered.begin(), layer.covered.end(), 0);
+    }
+  }
+
+  void run_merge(const Criterion& other) override {
+    const auto& that = dynamic_cast<const CausalCoverage&>(other);
+    auto cells = static_cast<std::size_t>(splits_ * splits_);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      LayerEdges& a = layers_[l];
+      const LayerEdges& b = that.layers_[l];
+      for (std::size_t i = 0; i < a.counts.size(); ++i) a.counts[i] += b.counts[i];
+      for (std::size_t e = 0; e < a.covered.size(); ++e)
+        a.covered[e] = a.covered[e] || b.covered[e] || significant(a.counts.data() + e * cells) ? 1 : 0;
+    }
+  }
+
+  void run_save(ArchiveWriter& out) const override {
+    for (const LayerEdges& layer : layers_) {
+      out.put(layer.counts);
+      out.put(layer.covered);
+    }
+  }
+
+  void run_load(ArchiveReader& in) override {
+    for (LayerEdges& layer : layers_) {
+      layer.counts = in.get_vector<std::uint32_t>(layer.counts.size());
+      layer.covered = in.get_vector<char>(layer.covered.size());
+      if (std::any_of(layer.covered.begin(), layer.covered.end(), [](char c) { return c != 0 && c != 1; }))
+        in.broken("holds an edge that is neither covered nor not");
+    }
+  }
+
+  std::int64_t splits_;
+  double critical_;
+  const Ranges& ranges_;
+  const LayerMoments& moments_;
+  std::int64_t all_edges_ = 0;
+  std::vector<std::string> unknown_;
+  std::vector<LayerEdges> layers_;
+};
+
+}  // namespace
+
+CriterionEntry cac_entry() {
+  return {"cac",
+          "edges between neurons that are shown to matter",
+          {{"splits", std::int64_t{8}, "sections of a neuron's range (K)", 2, kMostSplits, {}},
+           {"p", 0.05, "significance an edge needs", 1e-12, 0.5, {}},
+           {"edges", std::int64_t{200000}, "edges looked at; more are sampled evenly", 1, 1e8, {}}},
+          [](const Options& options, const CriterionContext& context) {
+            const Profile& profile = required_profile(context, "cac");
+            return std::make_unique<CausalCoverage>(options, context, profile.part<Ranges>(kRanges, "cac"),
+                                                    profile.part<LayerMoments>(kLayerMoments, "cac"));
+          }};
+}
+
+std::unique_ptr<ProfilePart> make_layer_moments(const std::string& name, const TraceLayout& layout) {
+  return name == kLayerMoments ? std::make_unique<LayerMoments>(layout) : nullptr;
+}
+
+std::vector<std::string> cac_parts(const Options& options, const TraceLayout& layout) {
+  return {kRanges, kLayerMoments};
+}
+
+}  // namespace galvani

@@ -1,0 +1,176 @@
+#include "galvani/coverage/trace.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "galvani/base/error.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/options.h"
+#include "galvani/base/parallel.h"
+#include "galvani/base/progress.h"
+
+namespace galvani {
+namespace {
+
+// A chunk's traces may take this much; at least one micro-batch is always run.
+constexpr std::int64_t kChunkBytes = std::int64_t{128} << 20;
+constexpr std::int64_t kMicroBatchesPerChunk = 32;
+
+// The score of the class each input was predicted to be.
+at::Tensor predicted_score(const Pass& pass) {
+  return pass.logits.gather(1, pass.logits.detach().argmax(1, /*keepdim=*/true)).squeeze(1);
+}
+
+// How the mean over output positions of what a convolution's weights see is composed: for every place of the kernel,
+// the mean of the input shifted there. [N, C, H, W] → [N, C, kernel height x width].
+at::Tensor window_means(const at::Tensor& x, const LinearLayer& layer) {
+  const auto& [stride, padding, dilation] = std::tie(layer.stride, layer.padding, layer.dilation);
+  std::int64_t kernel[2] = {layer.weight.size(2), layer.weight.size(3)};
+  at::Tensor padded = at::constant_pad_nd(x, {padding[1], padding[1], padding[0], padding[0]});
+  std::int64_t span[2];
+  for (int axis = 0; axis < 2; ++axis) {
+    std::int64_t positions = (padded.size(axis + 2) - dilation[axis] * (kernel[axis] - 1) - 1) / stride[axis] + 1;
+    span[axis] = (positions - 1) * stride[axis] + 1;
+  }
+  std::vector<at::Tensor> means;
+  for (std::int64_t i = 0; i < kernel[0]; ++i) {
+    at::Tensor rows = padded.slice(2, i * dilation[0], i * dilation[0] + span[0], stride[0]).mean(2);
+    for (std::int64_t j = 0; j < kernel[1]; ++j)
+      means.push_back(rows.slice(2, j * dilation[1], j * dilation[1] + span[1], stride[1]).mean(2));
+  }
+  return at::stack(means, 2);
+}
+
+LayerTrace layer_trace(const at::Tensor& x, const LinearLayer& layer) {
+  if (!layer.dense) return {x.mean({2, 3}), window_means(x, layer)};
+  at::Tensor features = x.dim() == 2 ? x : x.reshape({x.size(0), -1, x.size(-1)}).mean(1);
+  return {features, features.unsqueeze(2)};
+}
+
+}  // namespace
+
+void TraceLayout::add(const std::string& tap, std::int64_t count) {
+  blocks.push_back({tap, neurons, count});
+  neurons += count;
+}
+
+const TraceBlock& TraceLayout::block(std::string_view tap) const {
+  auto found = std::find_if(blocks.begin(), blocks.end(), [&](const TraceBlock& b) { return b.tap == tap; });
+  if (found != blocks.end()) return *found;
+  std::vector<std::string> names;
+  for (const TraceBlock& block : blocks) names.push_back(block.tap);
+  std::string near = nearest_word(tap, names);
+  bad_usage("there is no tap '{}' among those observed{}", printable(tap),
+            near.empty() ? "" : "; did you mean '" + near + "'?");
+}
+
+std::string TraceLayout::signature() const {
+  std::string text = fmt::format("model {} classes {}", model, classes);
+  for (const TraceBlock& block : blocks) text += fmt::format(" {}={}", block.tap, block.count);
+  return text;
+}
+
+Traces make_traces(at::Tensor values, at::Tensor predicted, at::Tensor logits) {
+  Traces traces;
+  traces.values = values.to(at::kFloat).contiguous();
+  traces.predicted = std::move(predicted);
+  traces.logits = std::move(logits);
+  std::int64_t width = traces.values.size(1);
+  for (std::int64_t i = 0; i < traces.size(); ++i) {
+    const float* row = traces.row(i);
+    // A sum of products with zero is zero unless something is not finite; it vectorises, std::isfinite does not.
+    float probe = 0;
+    for (std::int64_t j = 0; j < width; ++j) probe += row[j] * 0.0F;
+    traces.usable.push_back(probe == 0 ? 1 : 0);
+  }
+  return traces;
+}
+
+Tracer::Tracer(Network& network, std::vector<int> taps, NeuronUnit unit, TraceNeeds needs)
+    : network_(network), taps_(std::move(taps)), unit_(unit), needs_(needs) {
+  layout_.classes = network.info().classes;
+  layout_.model = network.info().sha256;
+  for (int index : taps_) {
+    const Tap& tap = network.taps().at(static_cast<std::size_t>(index));
+    layout_.add(tap.name, unit == NeuronUnit::unit ? tap.units() : tap.neurons());
+    layout_.layers.push_back(unit == NeuronUnit::channel ? network.linear_layer(index) : std::nullopt);
+  }
+  if (layout_.neurons == 0) bad_usage("no taps are chosen, so there are no neurons to look at");
+}
+
+Traces Tracer::trace(const at::Tensor& images) const {
+  Request request;
+  request.taps = taps_;
+  request.form = unit_ == NeuronUnit::unit ? TapForm::full : TapForm::neurons;
+  for (std::size_t i = 0; needs_.layers && i < taps_.size(); ++i) {
+    if (layout_.layers[i]) request.layer_inputs.push_back(taps_[i]);
+  }
+  Outputs outputs = network_.run(images, request);
+  std::int64_t n = images.size(0);
+  std::vector<at::Tensor> columns;
+  columns.reserve(outputs.taps.size());
+  for (const at::Tensor& tap : outputs.taps) columns.push_back(tap.reshape({n, -1}));
+  at::Tensor values = n > 0 ? at::cat(columns, 1) : at::empty({0, layout_.neurons});
+  Traces traces = make_traces(values, n > 0 ? outputs.logits.argmax(1) : at::empty({0}, at::kLong), outputs.logits);
+  if (needs_.layers && n > 0) {
+    traces.layers.resize(taps_.size());
+    std::vector<std::pair<std::size_t, at::Tensor>> work;
+    for (std::size_t i = 0; i < taps_.size(); ++i) {
+      if (layout_.layers[i]) work.emplace_back(i, outputs.layer_inputs[work.size()]);
+    }
+    workers().run(static_cast<std::int64_t>(work.size()), [&](std::int64_t index, int) {
+      const auto& [block, x] = work[static_cast<std::size_t>(index)];
+      traces.layers[block] = layer_trace(x, *layout_.layers[block]);
+    });
+  }
+  if (needs_.relevance && n > 0) {
+    request.layer_inputs.clear();
+    // A pass of its own, so that values have the same bits whether relevance is asked for or not.
+    request.form = TapForm::full;
+    request.objective = predicted_score;
+    request.tap_gradients = true;
+    outputs = network_.run(images, request);
+    traces.relevance = at::empty({n, layout_.neurons});
+    workers().run(static_cast<std::int64_t>(taps_.size()), [&](std::int64_t i, int) {
+      auto index = static_cast<std::size_t>(i);
+      const Tap& tap = network_.taps()[static_cast<std::size_t>(taps_[index])];
+      at::Tensor product = outputs.taps[index] * outputs.tap_gradients[index];
+      std::vector<std::int64_t> axes = tap.other_axes();
+      if (unit_ == NeuronUnit::channel && !axes.empty()) product = product.sum(axes);
+      const TraceBlock& block = layout_.blocks[index];
+      traces.relevance.narrow(1, block.first, block.count).copy_(product.reshape({n, -1}));
+    });
+  }
+  return traces;
+}
+
+std::int64_t Tracer::chunk() const {
+  std::int64_t bytes = layout_.neurons * 8;
+  for (int index : taps_) {
+    std::int64_t units = network_.taps()[static_cast<std::size_t>(index)].units();
+    if (needs_.relevance) bytes += units * 12;
+    if (needs_.layers) bytes += units * 12;
+    if (unit_ == NeuronUnit::unit) bytes += units * 8;
+  }
+  std::int64_t micro = network_.execution().micro_batch;
+  std::int64_t pieces = std::clamp<std::int64_t>(kChunkBytes / (bytes * micro), 1, kMicroBatchesPerChunk);
+  return pieces * micro;
+}
+
+void Tracer::stream(const Dataset& data, const std::string& title,
+                    const std::function<void(const Traces& traces, std::int64_t first)>& sink) const {
+  check_fits(network_, data.images, data.name);
+  Progress progress(title, data.size(), "images");
+  std::int64_t size = chunk();
+  for (std::int64_t first = 0; first < data.size(); first += size) {
+    check_interrupt();
+    std::int64_t count = std::min(size, data.size() - first);
+    sink(trace(data.images.narrow(0, first, count)), first);
+    progress.advance(count);
+  }
+}
+
+}  // namespace galvani

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "coverage/builtin.h"
-#include "coverage/ranges.h"
 #include "galvani/base/error.h"
 #include "galvani/base/parallel.h"
 
@@ -18,28 +17,105 @@ constexpr const char* kLayerMoments = "layers";
 constexpr std::size_t kMostSplits = 64;
 constexpr double kLeastExpected = 5;
 
-// Of every layer's input features on training data: range, and how they vary together.
+// How values of some neurons are spread: quantiles at 0/64, 1/64, ..., 64/64, from a thinned sample; the ends are
+// exact.
+class Spread {
+ public:
+  explicit Spread(std::int64_t width = 0)
+      : low_(static_cast<std::size_t>(width), std::numeric_limits<float>::max()),
+        high_(static_cast<std::size_t>(width), std::numeric_limits<float>::lowest()) {}
+
+  void learn(const float* row) {
+    for (std::size_t j = 0; j < low_.size(); ++j) {
+      low_[j] = std::min(low_[j], row[j]);
+      high_[j] = std::max(high_[j], row[j]);
+    }
+    if (seen_++ % stride_ != 0) return;
+    sample_.insert(sample_.end(), row, row + low_.size());
+    if (sample_.size() < low_.size() * 2 * kSample) return;
+    // Every second row goes, and from now on every second one comes.
+    for (std::size_t i = 1; i < kSample; ++i)
+      std::copy_n(sample_.begin() + static_cast<std::ptrdiff_t>(2 * i * low_.size()), low_.size(),
+                  sample_.begin() + static_cast<std::ptrdiff_t>(i * low_.size()));
+    sample_.resize(low_.size() * kSample);
+    stride_ *= 2;
+  }
+
+  void finish() {
+    std::size_t width = low_.size();
+    grid_.assign(width * kGrid, 0);
+    std::size_t n = width > 0 ? sample_.size() / width : 0;
+    std::vector<float> column(n);
+    for (std::size_t j = 0; j < width && n > 0; ++j) {
+      for (std::size_t i = 0; i < n; ++i) column[i] = sample_[i * width + j];
+      std::sort(column.begin(), column.end());
+      for (std::size_t g = 0; g < kGrid; ++g) grid_[j * kGrid + g] = column[(n - 1) * g / (kGrid - 1)];
+      grid_[j * kGrid] = low_[j];
+      grid_[(j + 1) * kGrid - 1] = high_[j];
+    }
+    sample_.clear();
+  }
+
+  void save(ArchiveWriter& out) const { out.put(grid_); }
+  void load(ArchiveReader& in) {
+    grid_ = in.get_vector<float>(low_.size() * kGrid);
+    for (std::size_t j = 0; j < low_.size(); ++j) {
+      auto first = grid_.begin() + static_cast<std::ptrdiff_t>(j * kGrid);
+      if (!std::is_sorted(first, first + kGrid) || !std::isfinite(*first) || !std::isfinite(first[kGrid - 1]))
+        in.broken("holds quantiles that are none");
+    }
+  }
+
+  // Where the sections of each neuron begin, but for the first: [width, sections - 1].
+  std::vector<float> boundaries(std::int64_t sections, bool quantiles) const {
+    std::vector<float> result;
+    for (std::size_t j = 0; j < low_.size(); ++j) {
+      const float* grid = grid_.data() + j * kGrid;
+      for (std::int64_t s = 1; s < sections; ++s) {
+        double share = static_cast<double>(s) / static_cast<double>(sections);
+        double at = share * (kGrid - 1);
+        auto below = static_cast<std::size_t>(at);
+        double between = grid[below] + (at - static_cast<double>(below)) * (grid[below + 1] - grid[below]);
+        double even = grid[0] + share * (static_cast<double>(grid[kGrid - 1]) - grid[0]);
+        result.push_back(static_cast<float>(quantiles ? between : even));
+      }
+    }
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t kSample = 1024;  // rows at least, once there are that many
+  static constexpr std::size_t kGrid = 65;
+
+  std::vector<float> low_, high_;
+  std::vector<float> sample_;  // rows
+  std::int64_t seen_ = 0;
+  std::int64_t stride_ = 1;
+  std::vector<float> grid_;  // [width, kGrid]
+};
+
+// Of every layer on training data: how its input's features vary together, and how they and its neurons are spread.
 class LayerMoments : public ProfilePart {
  public:
-  explicit LayerMoments(const TraceLayout& layout) {
-    for (const auto& layer : layout.layers) {
+  struct Moments {
+    bool known = false;   // the layer is one we can recompute
+    Spread features;      // of its input
+    Spread neurons;       // of its output
+    at::Tensor sum;       // [features] double
+    at::Tensor products;  // [features, features] double: sums of products; the covariance after finish
+  };
+
+  explicit LayerMoments(const TraceLayout& layout) : layout_(layout) {
+    for (std::size_t b = 0; b < layout.layers.size(); ++b) {
       Moments moments;
-      if (layer) {
-        std::int64_t width = layer->features();
-        moments.low = at::full({width}, std::numeric_limits<float>::max());
-        moments.high = at::full({width}, std::numeric_limits<float>::lowest());
-        moments.sum = at::zeros({width}, at::kDouble);
-        moments.products = at::zeros({width, width}, at::kDouble);
+      if (layout.layers[b]) {
+        std::int64_t width = layout.layers[b]->features();
+        moments = {true, Spread(width), Spread(layout.blocks[b].count), at::zeros({width}, at::kDouble),
+                   at::zeros({width, width}, at::kDouble)};
       }
       layers_.push_back(std::move(moments));
     }
   }
-
-  struct Moments {
-    at::Tensor low, high;  // [features] float; undefined where the layer is not known
-    at::Tensor sum;        // [features] double
-    at::Tensor products;   // [features, features] double: sums of products; the covariance after finish
-  };
 
   TraceNeeds needs() const override { return {false, true}; }
 
@@ -52,11 +128,14 @@ class LayerMoments : public ProfilePart {
     count_ += static_cast<double>(rows.size());
     at::Tensor chosen = at::tensor(rows, at::kLong);
     workers().run(static_cast<std::int64_t>(layers_.size()), [&](std::int64_t index, int) {
-      Moments& layer = layers_[static_cast<std::size_t>(index)];
-      if (!layer.low.defined()) return;
-      at::Tensor x = traces.layers[static_cast<std::size_t>(index)].features.index_select(0, chosen);
-      layer.low = at::minimum(layer.low, x.amin(0));
-      layer.high = at::maximum(layer.high, x.amax(0));
+      auto b = static_cast<std::size_t>(index);
+      Moments& layer = layers_[b];
+      if (!layer.known) return;
+      at::Tensor x = traces.layers[b].features.index_select(0, chosen);
+      for (std::int64_t i = 0; i < x.size(0); ++i) {
+        layer.features.learn(x.data_ptr<float>() + i * x.size(1));
+        layer.neurons.learn(traces.row(rows[static_cast<std::size_t>(i)]) + layout_.blocks[b].first);
+      }
       at::Tensor exact = x.to(at::kDouble);
       layer.sum += exact.sum(0);
       layer.products += at::mm(exact.t(), exact);
@@ -65,50 +144,44 @@ class LayerMoments : public ProfilePart {
 
   void finish() override {
     for (Moments& layer : layers_) {
-      if (!layer.low.defined() || count_ == 0) continue;
+      if (!layer.known || count_ == 0) continue;
       at::Tensor mean = layer.sum / count_;
       layer.products = layer.products / count_ - at::outer(mean, mean);
+      layer.features.finish();
+      layer.neurons.finish();
     }
   }
 
   std::string summary() const override {
-    return fmt::format("ranges and covariances of the inputs of {} layers",
-                       std::count_if(layers_.begin(), layers_.end(), [](const Moments& m) { return m.low.defined(); }));
+    return fmt::format("spreads and covariances of {} layers",
+                       std::count_if(layers_.begin(), layers_.end(), [](const Moments& m) { return m.known; }));
   }
 
   void save(ArchiveWriter& out) const override {
     for (const Moments& layer : layers_) {
-      if (!layer.low.defined()) continue;
-      out.put(values_of<float>(layer.low));
-      out.put(values_of<float>(layer.high));
-      out.put(values_of<double>(layer.products));
+      if (!layer.known) continue;
+      layer.features.save(out);
+      layer.neurons.save(out);
+      at::Tensor whole = layer.products.contiguous();
+      out.put(std::vector<double>(whole.data_ptr<double>(), whole.data_ptr<double>() + whole.numel()));
     }
   }
 
   void load(ArchiveReader& in) override {
     for (Moments& layer : layers_) {
-      if (!layer.low.defined()) continue;
-      fill<float>(layer.low, in);
-      fill<float>(layer.high, in);
-      fill<double>(layer.products, in);
+      if (!layer.known) continue;
+      layer.features.load(in);
+      layer.neurons.load(in);
+      auto values = in.get_vector<double>(static_cast<std::uint64_t>(layer.products.numel()));
+      layer.products = at::tensor(values, at::kDouble).view(layer.products.sizes());
+      if (!layer.products.isfinite().all().item<bool>()) in.broken("holds covariances that are not finite");
     }
   }
 
   const std::vector<Moments>& layers() const { return layers_; }
 
  private:
-  template <class T>
-  static std::vector<T> values_of(const at::Tensor& tensor) {
-    at::Tensor whole = tensor.contiguous();
-    return {whole.data_ptr<T>(), whole.data_ptr<T>() + whole.numel()};
-  }
-  template <class T>
-  static void fill(at::Tensor& tensor, ArchiveReader& in) {
-    auto values = in.get_vector<T>(static_cast<std::uint64_t>(tensor.numel()));
-    tensor.copy_(at::tensor(values, tensor.scalar_type()).view(tensor.sizes()));
-    if (!tensor.isfinite().all().item<bool>()) in.broken("holds moments that are not finite");
-  }
-
+  TraceLayout layout_;
   double count_ = 0;
   std::vector<Moments> layers_;  // one per block
 };
@@ -133,6 +206,8 @@ struct LayerEdges {
   std::int64_t neurons;    // of its output
   std::int64_t per_group;  // features that one output sees
   at::Tensor keep;         // [features, features]: row n says how much of each input is left when n is isolated
+  std::vector<float> from_boundaries;  // [features, K - 1]
+  std::vector<float> to_boundaries;    // [neurons, K - 1]
   std::vector<std::uint32_t> from, to;
   std::vector<std::uint32_t> counts;  // [edges, K, K]
   std::vector<char> covered;          // [edges]
@@ -140,12 +215,11 @@ struct LayerEdges {
 
 class CausalCoverage : public Criterion {
  public:
-  CausalCoverage(const Options& options, const CriterionContext& context, const Ranges& ranges,
-                 const LayerMoments& moments)
+  CausalCoverage(const Options& options, const CriterionContext& context, const LayerMoments& moments)
       : Criterion(context.layout),
         splits_(options.integer("splits")),
         critical_(critical_value(std::pow(static_cast<double>(splits_ - 1), 2), options.real("p"))),
-        ranges_(ranges),
+        quantiles_(options.text("sections") == "quantile"),
         moments_(moments) {
     if (context.layout.layers.size() != context.layout.blocks.size())
       bad_usage("cac needs to know the network's layers");
@@ -208,6 +282,8 @@ class CausalCoverage : public Criterion {
     edges.features = layer.features();
     edges.neurons = layer.weight.size(0);
     edges.per_group = layer.weight.size(1);
+    edges.from_boundaries = moments_.layers()[block].features.boundaries(splits_, quantiles_);
+    edges.to_boundaries = moments_.layers()[block].neurons.boundaries(splits_, quantiles_);
     at::Tensor covariance = moments_.layers()[block].products.abs();
     at::Tensor share = covariance / covariance.sum(1, /*keepdim=*/true).clamp_min(std::numeric_limits<double>::min());
     edges.keep = (1 - share).to(at::kFloat);
@@ -226,11 +302,11 @@ class CausalCoverage : public Criterion {
     layers_.push_back(std::move(edges));
   }
 
-  std::int64_t split_of(float value, float low, float high) const {
-    if (!(high > low)) return 0;
-    double position = (static_cast<double>(value) - low) / (static_cast<double>(high) - low);
-    return static_cast<std::int64_t>(
-        std::clamp(position * static_cast<double>(splits_), 0.0, static_cast<double>(splits_ - 1)));
+  // Which section a value falls into: as many boundaries as are not above it.
+  std::int64_t section_of(float value, const float* boundaries) const {
+    std::int64_t section = 0;
+    for (std::int64_t s = 0; s < splits_ - 1; ++s) section += value >= boundaries[s] ? 1 : 0;
+    return section;
   }
 
   // For every sampled edge of one input: the cell of its table that the input falls into.
@@ -240,12 +316,11 @@ class CausalCoverage : public Criterion {
     const TraceBlock& block = layout().blocks[layer.block];
     std::int64_t groups = linear.groups;
     std::int64_t outputs_per_group = layer.neurons / groups;
-    const auto& moments = moments_.layers()[layer.block];
-    std::vector<std::int64_t> from_split(static_cast<std::size_t>(layer.features));
+    std::vector<std::int64_t> from_section(static_cast<std::size_t>(layer.features));
     const float* feature = trace.features.data_ptr<float>() + row * layer.features;
     for (std::int64_t j = 0; j < layer.features; ++j)
-      from_split[static_cast<std::size_t>(j)] =
-          split_of(feature[j], moments.low.data_ptr<float>()[j], moments.high.data_ptr<float>()[j]);
+      from_section[static_cast<std::size_t>(j)] =
+          section_of(feature[j], layer.from_boundaries.data() + j * (splits_ - 1));
     const float* outputs = traces.row(row) + block.first;
     at::Tensor windows = trace.windows.select(0, row);  // [features, kernel]
     at::Tensor weight = linear.weight.reshape({layer.neurons, layer.per_group, -1});
@@ -269,9 +344,8 @@ class CausalCoverage : public Criterion {
       // The bias, and whatever else the layer adds, stays as it was.
       float rest = outputs[m] - whole[g].data_ptr<float>()[inner_m];
       float value = isolated[g].data_ptr<float>()[inner_n * outputs_per_group + inner_m] + rest;
-      auto index = static_cast<std::size_t>(block.first + m);
-      std::int64_t to_split = split_of(value, ranges_.low()[index], ranges_.high()[index]);
-      cells[e] = static_cast<std::uint16_t>(from_split[static_cast<std::size_t>(n)] * splits_ + to_split);
+      std::int64_t to_section = section_of(value, layer.to_boundaries.data() + m * (splits_ - 1));
+      cells[e] = static_cast<std::uint16_t>(from_section[static_cast<std::size_t>(n)] * splits_ + to_section);
     }
   }
 
@@ -406,7 +480,7 @@ class CausalCoverage : public Criterion {
 
   std::int64_t splits_;
   double critical_;
-  const Ranges& ranges_;
+  bool quantiles_;
   const LayerMoments& moments_;
   std::int64_t all_edges_ = 0;
   std::vector<std::string> unknown_;
@@ -419,12 +493,18 @@ CriterionEntry cac_entry() {
   return {"cac",
           "edges between neurons that are shown to matter",
           {{"splits", std::int64_t{8}, "sections of a neuron's range (K)", 2, kMostSplits, {}},
+           {"sections",
+            std::string("quantile"),
+            "sections hold equal shares of the training data, or equal parts of "
+            "its range",
+            {},
+            {},
+            {"quantile", "range"}},
            {"p", 0.05, "significance an edge needs", 1e-12, 0.5, {}},
            {"edges", std::int64_t{200000}, "edges looked at; more are sampled evenly", 1, 1e8, {}}},
           [](const Options& options, const CriterionContext& context) {
             const Profile& profile = required_profile(context, "cac");
-            return std::make_unique<CausalCoverage>(options, context, profile.part<Ranges>(kRanges, "cac"),
-                                                    profile.part<LayerMoments>(kLayerMoments, "cac"));
+            return std::make_unique<CausalCoverage>(options, context, profile.part<LayerMoments>(kLayerMoments, "cac"));
           }};
 }
 
@@ -433,7 +513,7 @@ std::unique_ptr<ProfilePart> make_layer_moments(const std::string& name, const T
 }
 
 std::vector<std::string> cac_parts(const Options& options, const TraceLayout& layout) {
-  return {kRanges, kLayerMoments};
+  return {kLayerMoments};
 }
 
 }  // namespace galvani

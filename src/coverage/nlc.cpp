@@ -134,6 +134,10 @@ class NeuralCoverage : public Criterion {
       Moments& a = taps_[t];
       const Moments& b = that.taps_[t];
       if (b.count == 0) continue;
+      if (a.count == 0) {
+        a = b;
+        continue;
+      }
       double n = a.count + b.count;
       double w = b.count / n;
       std::vector<double> delta(a.mean.size());

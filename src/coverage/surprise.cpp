@@ -154,7 +154,7 @@ at::Tensor factor_covariance(const at::Tensor& covariance, double& ridge) {
     auto [factor, info] = at::linalg_cholesky_ex(tried);
     // A pivot of next to nothing means the same as a failure.
     at::Tensor pivots = factor.diagonal();
-    if (info.item<int>() == 0 && (pivots.min() > pivots.max() * 1e-8).item<bool>()) return factor;
+    if (info.item<int>() == 0 && (pivots.min() > pivots.max() * 1e-6).item<bool>()) return factor;
     ridge = power * scale;
     tried = covariance.clone();
     tried.diagonal().add_(ridge);

@@ -137,6 +137,24 @@ Mutant MutationEngine::mutate_one(const Parent& parent, std::uint8_t* image, std
   return mutant;
 }
 
+Parent MutationEngine::replay(const at::Tensor& seed, const std::vector<Rule>& rules) const {
+  Parent now{seed.contiguous(), seed.contiguous(), false, Rng(0)};
+  for (const Rule& rule : rules) {
+    now.image = set_.apply(rule, now.image);
+    if (!set_.mutator(rule).affine()) continue;
+    now.reference = set_.apply(rule, now.reference);
+    now.affine_used = true;
+  }
+  return now;
+}
+
+bool MutationEngine::valid(const at::Tensor& reference, const at::Tensor& image) const {
+  check_parent(image, shape_, 0, "image");
+  check_parent(reference, shape_, 0, "reference");
+  return is_valid(options_.validity, measure_change(shape_, bytes_of(reference), bytes_of(image)),
+                  count_non_zero(shape_, bytes_of(reference)));
+}
+
 Mutants MutationEngine::mutate(const std::vector<Parent>& parents) const {
   for (std::size_t i = 0; i < parents.size(); ++i) {
     check_parent(parents[i].image, shape_, i, "image");

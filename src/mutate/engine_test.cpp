@@ -99,6 +99,7 @@ TEST(Engine, AffineOnceAndTheReferenceMovesAlong) {
     at::Tensor seed = picture(kSmall, 100 + static_cast<std::uint64_t>(lineage));
     Parent parent{seed, seed, false, rng};
     int affine = 0;
+    std::vector<Rule> rules;
     for (int step = 0; step < 8; ++step) {
       parent.rng = rng.derive({static_cast<std::uint64_t>(lineage), static_cast<std::uint64_t>(step)});
       Mutants mutants = engine.mutate({parent});
@@ -118,7 +119,15 @@ TEST(Engine, AffineOnceAndTheReferenceMovesAlong) {
       parent.image = mutants.images[0];
       parent.reference = mutants.references[0];
       parent.affine_used = mutant.affine_used;
+      EXPECT_TRUE(engine.valid(parent.reference, parent.image));
+      // The lineage's text alone gives the same again.
+      rules.push_back(engine.set().parse(engine.set().text(mutant.rule)));
+      Parent replayed = engine.replay(seed, rules);
+      EXPECT_TRUE(replayed.image.equal(parent.image));
+      EXPECT_TRUE(replayed.reference.equal(parent.reference));
+      EXPECT_EQ(replayed.affine_used, parent.affine_used);
     }
+    EXPECT_GE(rules.size(), 1U);
     EXPECT_LE(affine, 1);
   }
 }
@@ -132,6 +141,7 @@ TEST(Engine, ChangesAddUpAgainstTheReferenceNotTheParent) {
   Mutants second = engine.mutate({{first.images[0], first.references[0], false, Rng(2)}});
   EXPECT_FALSE(second.each[0].valid);
   EXPECT_EQ(second.each[0].tries, 50);
+  EXPECT_FALSE(engine.valid(seed, engine.replay(seed, {second.each[0].rule, second.each[0].rule}).image));
   EXPECT_TRUE(second.images[0].equal(first.images[0]));
   EXPECT_TRUE(second.references[0].equal(seed));
   EXPECT_EQ(second.valid(), 0);

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <opencv2/imgproc.hpp>
+
 #include "mutate/testing.h"
 
 namespace galvani {
@@ -67,6 +70,28 @@ TEST(Geometry, ShearMovesRowsByTheirDistanceFromTheMiddle) {
   at::Tensor image = gray({{0, 9, 0}, {0, 9, 0}, {0, 9, 0}});
   EXPECT_EQ(values(mutated("shear:factor=1", image)), (std::vector<int>{9, 0, 0, 0, 9, 0, 0, 0, 9}));
   EXPECT_EQ(values(mutated("shear:angle=-45", image)), (std::vector<int>{0, 0, 9, 0, 9, 0, 9, 0, 0}));
+}
+
+// An independent program: OpenCV, which rounds positions to 1/32 pixel.
+TEST(Geometry, AgreesWithOpenCV) {
+  at::Tensor image = at::empty({1, 30, 41}, at::kByte);
+  for (int y = 0; y < 30; ++y) {
+    for (int x = 0; x < 41; ++x)
+      image[0][y][x] = static_cast<int>(120 + 60 * std::sin(x / 5.0) + 60 * std::cos(y / 4.0));
+  }
+  cv::Mat from(30, 41, CV_8UC1, image.data_ptr());
+  for (double angle : {-30.0, -7.0, 13.0, 29.0, 77.0}) {
+    cv::Mat turned;
+    cv::warpAffine(from, turned, cv::getRotationMatrix2D({20.0F, 14.5F}, angle, 1), from.size());
+    at::Tensor ours = mutated("rotation:angle=" + std::to_string(angle), image);
+    cv::Mat difference;
+    cv::absdiff(turned, cv::Mat(30, 41, CV_8UC1, ours.data_ptr()), difference);
+    EXPECT_LT(cv::mean(difference)[0], 1) << angle;
+    // Where the border's zero begins, 1/32 pixel is worth up to eight levels.
+    double largest = 0;
+    cv::minMaxLoc(difference, nullptr, &largest);
+    EXPECT_LE(largest, 10) << angle;
+  }
 }
 
 TEST(Geometry, AConstantImageStaysConstantInside) {

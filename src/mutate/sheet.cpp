@@ -152,7 +152,10 @@ void write_mutant_sheet(const MutatorSet& set, const Dataset& data, const std::v
     y += row_height + kGap / 2;
   }
   std::vector<unsigned char> encoded;
-  if (!cv::imencode(".png", page, encoded)) fail(ErrorCode::internal, "{}: cannot be encoded", path.string());
+  // Enlarged pixels repeat, which the encoder's usual strategy does not look for.
+  const std::vector<int> small = {cv::IMWRITE_PNG_COMPRESSION, 9, cv::IMWRITE_PNG_STRATEGY,
+                                  cv::IMWRITE_PNG_STRATEGY_DEFAULT};
+  if (!cv::imencode(".png", page, encoded, small)) fail(ErrorCode::internal, "{}: cannot be encoded", path.string());
   write_file(path, {reinterpret_cast<const char*>(encoded.data()), encoded.size()});
 }
 

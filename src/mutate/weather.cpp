@@ -1,6 +1,7 @@
 // Fog, rain, snow and frost: a veil over the image, drawn from the rule's seed.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "galvani/base/rng.h"
@@ -20,6 +21,13 @@ struct Colour {
   }
 };
 
+// The cell a position is in, and how far on the way to the next, eased at both ends.
+std::pair<std::size_t, float> smooth_position(double position) {
+  auto cell = static_cast<std::size_t>(position);
+  double way = position - static_cast<double>(cell);
+  return {cell, static_cast<float>(way * way * (3 - 2 * way))};
+}
+
 // Smooth noise from 0 to 1 in several sizes, the largest about half the image.
 Veil clouds(const ImageShape& shape, Rng& rng) {
   Veil result(shape.plane(), 0.0F);
@@ -30,29 +38,25 @@ Veil clouds(const ImageShape& shape, Rng& rng) {
     auto rows = static_cast<std::size_t>(shape.height / cell) + 2;
     std::vector<float> lattice(columns * rows);
     rng.fill_uniform(lattice.data(), lattice.size());
+    // Every row interpolates at the same columns.
+    std::vector<std::pair<std::size_t, float>> across(static_cast<std::size_t>(shape.width));
+    for (std::size_t x = 0; x < across.size(); ++x) across[x] = smooth_position(static_cast<double>(x) / cell);
     float* out = result.data();
     for (int y = 0; y < shape.height; ++y) {
-      double v = y / cell;
-      auto row = static_cast<std::size_t>(v);
-      double down = v - static_cast<double>(row);
-      down = down * down * (3 - 2 * down);
-      for (int x = 0; x < shape.width; ++x) {
-        double u = x / cell;
-        auto column = static_cast<std::size_t>(u);
-        double right = u - static_cast<double>(column);
-        right = right * right * (3 - 2 * right);
+      auto [row, down] = smooth_position(y / cell);
+      for (const auto& [column, right] : across) {
         const float* at = &lattice[row * columns + column];
-        double top = at[0] + right * (at[1] - at[0]);
-        double bottom = at[columns] + right * (at[columns + 1] - at[columns]);
-        *out++ += static_cast<float>(weight * (top + down * (bottom - top)));
+        float top = at[0] + right * (at[1] - at[0]);
+        float bottom = at[columns] + right * (at[columns + 1] - at[columns]);
+        *out++ += static_cast<float>(weight) * (top + down * (bottom - top));
       }
     }
     total += weight;
   }
   // The extremes of a sum of noise are rare: stretch what is left in the middle.
   for (float& value : result) {
-    double scaled = total > 0 ? value / total : 0.5;
-    value = static_cast<float>(std::clamp((scaled - 0.5) * 1.6 + 0.5, 0.0, 1.0));
+    float scaled = total > 0 ? value / static_cast<float>(total) : 0.5F;
+    value = std::clamp((scaled - 0.5F) * 1.6F + 0.5F, 0.0F, 1.0F);
   }
   return result;
 }
@@ -157,7 +161,8 @@ class Frost : public Weather {
         double u = shape.width > 1 ? 2.0 * x / (shape.width - 1) - 1 : 1;
         double border = std::max(std::abs(u), std::abs(v));
         double ridge = 1 - std::abs(2 * static_cast<double>(veil[at]) - 1);
-        double crystal = 0.35 + 0.65 * std::pow(ridge * (0.6 + 0.4 * fine[at]), 1.5);
+        double ice = ridge * (0.6 + 0.4 * fine[at]);
+        double crystal = 0.35 + 0.65 * ice * std::sqrt(ice);
         double grown = std::clamp(border + strength - 0.75 + 0.5 * (fine[at] - 0.5), 0.0, 1.0);
         veil[at] = static_cast<float>(strength * crystal * grown);
       }

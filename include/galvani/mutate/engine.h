@@ -62,6 +62,11 @@ class MutationEngine {
   // Row i is the mutant of parent i. Uses all workers; the result is a function of the parents alone.
   Mutants mutate(const std::vector<Parent>& parents) const;
 
+  // What a lineage makes of its seed, step by step: image, reference and whether the affine step was used.
+  Parent replay(const at::Tensor& seed, const std::vector<Rule>& rules) const;
+  // Whether an image is near enough to its reference. Repetitions are.
+  bool valid(const at::Tensor& reference, const at::Tensor& image) const;
+
   const MutatorSet& set() const { return set_; }
   const ImageShape& shape() const { return shape_; }
 

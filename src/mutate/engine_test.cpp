@@ -147,6 +147,26 @@ TEST(Engine, ChangesAddUpAgainstTheReferenceNotTheParent) {
   EXPECT_EQ(second.valid(), 0);
 }
 
+TEST(Engine, AnAffineStepThatWasRefusedIsNotUsedUp) {
+  // Two of eleven pixels may differ by anything; moved by five, two of the six that are left may not. The contrast
+  // leaves 10 as it is and changes only the bright two.
+  at::Tensor seed = gray({{10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10}});
+  at::Tensor image = gray({{255, 255, 10, 10, 10, 10, 10, 10, 10, 10, 10}});
+  MutationEngine engine("translation:x=5,y=0,contrast:gain=0.96", {{1, 1, 11}, {}});
+  std::vector<Parent> parents;
+  for (std::uint64_t i = 0; i < 30; ++i) parents.push_back({image, seed, false, Rng(i)});
+  Mutants mutants = engine.mutate(parents);
+  int tries = 0;
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    EXPECT_TRUE(mutants.each[i].valid);
+    EXPECT_FALSE(mutants.each[i].affine_used);
+    EXPECT_EQ(engine.set().text(mutants.each[i].rule), "contrast:gain=0.96");
+    EXPECT_TRUE(mutants.references[static_cast<std::int64_t>(i)].equal(seed));
+    tries += mutants.each[i].tries;
+  }
+  EXPECT_GT(tries, 40);
+}
+
 TEST(Engine, AParentThatUsedItsAffineStepGetsNoOther) {
   MutationEngine affine_only("rotation,scale", {kSmall, {}});
   std::vector<Parent> parents = some_parents(kSmall, 3);

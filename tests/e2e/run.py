@@ -537,6 +537,9 @@ def _(w):
     json.loads(w.done("inspect", "hostile.onnx", "--json").out)
 
 
+add_checks("help", [("mutate", "mutate")], helps)
+
+
 @check("mutate draws a sheet, the same every time, and lists what there is")
 def _(w):
     arguments = ["mutate", "--data", "digits:test[:20]", "--mutators", "nsgen,fog,colour-transfer:w=2", "--json"]

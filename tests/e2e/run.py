@@ -174,7 +174,8 @@ def helps(w, *verb):
 
 add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"), ("data get", "data", "get"),
                     ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
-                    ("inspect", "inspect"), ("predict", "predict")], helps)
+                    ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
+                    ("trace", "trace")], helps)
 
 
 @check("every verb has a help check")
@@ -566,6 +567,132 @@ def _(w):
     (w / "junk-style.onnx").write_bytes(noise(300))
     w.refused(3, "mutate", *data, "--mutators", "style-net:model=junk-style.onnx", names="junk-style.onnx")
     w.refused(4, "mutate", *data, "-o", "no/such/folder/x.png", names="no/such/folder")
+
+
+# Coverage. The profile is made in stage 1 because many checks read it.
+
+
+PROFILE = ["--profile", "eight.profile"]
+
+
+@check("profile learns from training data", stage=1)
+def _(w):
+    result = w.done("profile", "eight.onnx", "--data", "digits:train[0:600]", "-o", "eight.profile")
+    for part in ("600 inputs", "ranges of 236 neurons", "reference traces of fc2 (84 wide)"):
+        expect(part in result.out, f"no {part!r} in {result.out!r}")
+
+
+def covered(w, criteria, *more):
+    return json.loads(w.done("cover", "eight.onnx", *PROFILE, "--criteria", criteria, "--json", *more).out)
+
+
+@check("cover --json")
+def _(w):
+    everything = "nc,nac,kmnc:k=1000,nbc,snac,tknc,tknp,cc,lsc,dsc,mdsc,cac,nlc,npc"
+    found = covered(w, everything, *TEST)
+    expect_equal([c["id"] for c in found["criteria"]], [s.split(":")[0] for s in everything.split(",")], "the criteria")
+    by_id = {c["id"]: c for c in found["criteria"]}
+    expect_equal(by_id["kmnc"]["spec"], "kmnc:k=1000", "the spec")
+    expect_equal([t["tap"] for t in by_id["kmnc"]["taps"]], ["conv1", "conv2", "fc1", "fc2", "fc3"], "the taps")
+    for name in ("nc", "kmnc", "nbc", "snac", "tknc", "lsc", "dsc", "mdsc", "cac", "npc"):
+        expect(0 <= by_id[name]["score"] <= 1, f"{name} scores {by_id[name]['score']}")
+    for criterion in found["criteria"]:
+        curve = criterion["curve"]
+        expect(curve[0] == [0, 0.0] and curve[-1][0] == 300, f"the curve of {criterion['id']} has other ends")
+        expect(abs(curve[-1][1] - criterion["score"]) < 1e-9, f"the curve of {criterion['id']} ends elsewhere")
+        if criterion["id"] != "nlc":
+            expect(all(a[1] <= b[1] for a, b in zip(curve, curve[1:])), f"the curve of {criterion['id']} falls")
+
+
+@check("cover: training data are within their own range")
+def _(w):
+    found = covered(w, "nbc,snac,kmnc", "--data", "digits:train[0:600]")
+    expect_equal([c["covered"] for c in found["criteria"][:2]], [0, 0], "what lies beyond the range")
+
+
+@check("cover gives the same with any number of threads")
+def _(w):
+    def scores(threads):
+        found = covered(w, "nc,kmnc,tknp,cc,dsc,lsc,nlc,npc", *TEST, "--threads", threads)
+        return [(c["covered"], c["taps"], c["curve"]) for c in found["criteria"]]
+    expect_equal(scores(1), scores(3), "coverage")
+
+
+@check("cover as text, CSV and SVG")
+def _(w):
+    out = w.done("cover", "eight.onnx", *TEST, *PROFILE, "--criteria", "kmnc,tknc,nlc", "--by-tap", "--by-class", "--csv",
+                 "c.csv", "--plot", "c.svg").out
+    for part in ("kmnc:k=100", "tknc:k=10", "300 inputs", "conv2", "neurons", "class"):
+        expect(part in out, f"no {part!r} in {out}")
+    rows = list(csv.DictReader((w / "c.csv").open()))
+    expect_equal(len(rows), 3 * 6, "the rows of the CSV")
+    total = next(r for r in rows if r["criterion"] == "kmnc" and not r["tap"])
+    parts = [r for r in rows if r["criterion"] == "kmnc" and r["tap"]]
+    expect_equal(sum(float(r["covered"]) for r in parts), float(total["covered"]), "the sum over taps")
+    expect((w / "c.svg").read_text().count("<path") >= 6, "the picture lacks lines")
+
+
+@check("cover --minimise keeps the coverage")
+def _(w):
+    all_of_it = covered(w, "kmnc:k=10,tknc,cc:distance=500", *TEST, "--minimise", "kept.npz")
+    kept = covered(w, "kmnc:k=10,tknc,cc:distance=500", "--data", "kept.npz")
+    expect_equal(kept["inputs"], all_of_it["minimised"]["kept"], "the number of images kept")
+    expect(kept["inputs"] < 300, "nothing was left out")
+    for a, b in zip(all_of_it["criteria"][:2], kept["criteria"]):
+        expect_equal(b["covered"], a["covered"], f"the coverage of {a['id']}")
+    w.done("cover", "eight.onnx", *TEST, "--criteria", "tknc", "--minimise", "kept.csv")
+    rows = list(csv.DictReader((w / "kept.csv").open()))
+    expect(0 < len(rows) < 300 and all(0 <= int(r["index"]) < 300 for r in rows), "indices make no sense")
+    w.refused(2, "cover", "eight.onnx", *TEST, *PROFILE, "--criteria", "cac", "--minimise", "x.csv", names="cac")
+
+
+@check("cover --compare")
+def _(w):
+    found = json.loads(w.done("cover", "eight.onnx", "--compare", "digits:test[0:100]", "digits:test[50:150]", *PROFILE,
+                              "--criteria", "kmnc,nlc", "--json").out)
+    kmnc = found["criteria"][0]
+    expect(kmnc["only_a"] > 0 and kmnc["only_b"] > 0 and kmnc["together"] > max(kmnc["a"], kmnc["b"]), str(kmnc))
+    same = json.loads(w.done("cover", "eight.onnx", "--compare", "digits:test[0:64]", "digits:test[0:64]", "--criteria",
+                             "nc", "--json").out)["criteria"][0]
+    expect_equal((same["only_a"], same["only_b"], same["adds"]), (0, 0, 0.0), "the difference of a thing to itself")
+
+
+@check("cover: saved halves merge to the whole")
+def _(w):
+    # Halves at the bounds of micro-batches, so that both ways see the same bits.
+    for name, part in (("a", "0:256"), ("b", "256:300")):
+        covered(w, "kmnc,tknp,dsc", "--data", f"digits:test[{part}]", "--micro-batch", 32, "--save-state", name + ".state")
+    whole = covered(w, "kmnc,tknp,dsc", *TEST, "--micro-batch", 32)
+    merged = covered(w, "kmnc,tknp,dsc", "--data", "digits:test[0:32]", "--micro-batch", 32, "--state", "a.state", "--state",
+                     "b.state")
+    expect_equal([c["covered"] for c in merged["criteria"]], [c["covered"] for c in whole["criteria"]], "the coverage")
+    w.refused(3, "cover", "eight.onnx", *TEST, *PROFILE, "--criteria", "kmnc:k=7", "--state", "a.state", names="a.state")
+
+
+@check("a profile belongs to its model, taps and criteria")
+def _(w):
+    cover = ["cover", "eight.onnx", *TEST, "--criteria"]
+    w.refused(3, "cover", "one.onnx", *TEST, "--criteria", "kmnc", *PROFILE, names="another model")
+    w.refused(3, *cover, "kmnc", *PROFILE, "--taps", "fc*", names="other taps")
+    w.refused(2, *cover, "dsc:tap=fc1", *PROFILE, names="make it again")
+    w.refused(2, *cover, "kmnc", names="--profile")
+    w.refused(2, *cover, "kmn", names="did you mean 'kmnc'")
+    w.refused(2, *cover, "nc:threshold=high", names="threshold")
+    good = (w / "eight.profile").read_bytes()
+    for name, damage in (("cut", good[:-100]), ("flipped", good[:5000] + bytes([good[5000] ^ 1]) + good[5001:]),
+                         ("empty", b""), ("noise", noise(4000))):
+        (w / f"{name}.profile").write_bytes(damage)
+        w.refused(3, *cover, "kmnc", "--profile", f"{name}.profile", names=f"{name}.profile")
+
+
+@check("trace writes what NumPy reads")
+def _(w):
+    w.done("trace", "eight.onnx", *TEST, "-o", "t.npz", "--scores", "dsa", *PROFILE)
+    names = zipfile.ZipFile(w / "t.npz").namelist()
+    for name in ("tap/conv1.npy", "tap/fc3.npy", "logits.npy", "predicted.npy", "labels.npy", "score/dsa.npy"):
+        expect(name in names, f"no {name} among {names}")
+    w.done("trace", "eight.onnx", "--data", "digits:test[0:3]", "--neurons", "unit", "--taps", "conv1", "-o", "u.npz")
+    expect(b"(3, 4704)" in zipfile.ZipFile(w / "u.npz").read("tap/conv1.npy")[:200], "not 6x28x28 units")
 
 
 def run_all(workshop, words):

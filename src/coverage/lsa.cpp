@@ -29,11 +29,11 @@ at::Tensor variance_within_classes(const Reference& reference) {
 
 // A class's kernels in coordinates in which each is the standard normal.
 struct Density {
-  at::Tensor mean;      // [features] double
-  at::Tensor whitener;  // [features, features]: (x - mean) · whitener
-  at::Tensor points;    // [n, features] double, whitened
-  at::Tensor norms;     // [n]
-  double log_constant;  // log of what the sum of kernels is divided by
+  at::Tensor mean;        // [features] double
+  at::Tensor whitener;    // [features, features]: (x - mean) · whitener
+  at::Tensor points;      // [n, features] double, whitened
+  at::Tensor half_norms;  // [n]
+  double log_constant;    // log of what the sum of kernels is divided by
 };
 
 class LikelihoodSurprise : public SurpriseScore {
@@ -70,7 +70,7 @@ class LikelihoodSurprise : public SurpriseScore {
     at::Tensor identity = at::eye(d, at::kDouble);
     density.whitener = at::linalg_solve_triangular(lower, identity, /*upper=*/false).t().contiguous();
     density.points = at::mm(centred, density.whitener);
-    density.norms = density.points.square().sum(1);
+    density.half_norms = density.points.square().sum(1) * 0.5;
     density.log_constant = std::log(static_cast<double>(n)) + 0.5 * static_cast<double>(d) * kLogTwoPi +
                            lower.diagonal().log().sum().item<double>();
     densities_[static_cast<std::size_t>(label)] = std::move(density);
@@ -84,26 +84,22 @@ class LikelihoodSurprise : public SurpriseScore {
     const auto& density = densities_[static_cast<std::size_t>(label)];
     if (!density) return;
     at::Tensor x = whitened(traces, *density);
-    // -½|x-p|² = x·p - ½|x|² - ½|p|²
-    at::Tensor exponents = at::addmm(density->norms.unsqueeze(0), x, density->points.t(), /*beta=*/-0.5, /*alpha=*/1);
     at::Tensor own = x.square().sum(1) * 0.5;
-    auto n = exponents.size(1);
-    for (std::int64_t i = 0; i < traces.size(0); ++i) {
-      double* row = exponents.data_ptr<double>() + i * n;
-      out[i] = own.data_ptr<double>()[i] - log_sum_exp(row, n) + density->log_constant;
+    // log of a sum of exponentials, over blocks of points small enough to stay in the cache.
+    at::Tensor largest = at::full({x.size(0), 1}, -std::numeric_limits<double>::infinity(), at::kDouble);
+    at::Tensor sum = at::zeros({x.size(0), 1}, at::kDouble);
+    constexpr std::int64_t kBlock = 512;
+    for (std::int64_t first = 0; first < density->points.size(0); first += kBlock) {
+      std::int64_t count = std::min(kBlock, density->points.size(0) - first);
+      // -½|x-p|² = x·p - ½|x|² - ½|p|²
+      at::Tensor exponents = at::mm(x, density->points.narrow(0, first, count).t());
+      exponents.sub_(density->half_norms.narrow(0, first, count));
+      at::Tensor now = at::maximum(largest, exponents.amax(1, /*keepdim=*/true));
+      sum.mul_((largest - now).exp_()).add_(exponents.sub_(now).exp_().sum(1, /*keepdim=*/true));
+      largest = now;
     }
-  }
-
-  // Terms below 1e-18 of the largest, together less than the last bit, are not computed.
-  static double log_sum_exp(double* values, std::int64_t n) {
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, values[i]);
-    double sum = 0;
-    double least = largest - 42 - std::log(static_cast<double>(n));
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (values[i] > least) sum += std::exp(values[i] - largest);
-    }
-    return largest + std::log(sum);
+    at::Tensor score = own.unsqueeze(1) - largest - sum.log() + density->log_constant;
+    std::copy_n(score.data_ptr<double>(), x.size(0), out);
   }
 
   double run_alone(const float* trace, std::int64_t label) const override {
@@ -117,6 +113,7 @@ class LikelihoodSurprise : public SurpriseScore {
         x[static_cast<std::size_t>(k)] += centred * density->whitener.data_ptr<double>()[j * d + k];
     }
     std::vector<double> exponents;
+    double largest = -std::numeric_limits<double>::infinity();
     for (std::int64_t i = 0; i < density->points.size(0); ++i) {
       const double* point = density->points.data_ptr<double>() + i * d;
       double sum = 0;
@@ -125,8 +122,11 @@ class LikelihoodSurprise : public SurpriseScore {
         sum += difference * difference;
       }
       exponents.push_back(-0.5 * sum);
+      largest = std::max(largest, exponents.back());
     }
-    return density->log_constant - log_sum_exp(exponents.data(), static_cast<std::int64_t>(exponents.size()));
+    double sum = 0;
+    for (double exponent : exponents) sum += std::exp(exponent - largest);
+    return density->log_constant - largest - std::log(sum);
   }
 
   at::Tensor features_;  // indices of the features that are kept

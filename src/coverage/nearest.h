@@ -28,7 +28,7 @@ class NearestSearch {
 
   using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;  // [begin, end) of rows
   // The nearest row of those in `ranges` for each query, [m, width] float; of equally near ones the first. m should be
-  // small (a few dozen); call it from several workers for more.
+  // small (a few hundred); call it from several workers for more.
   std::vector<Nearest> nearest(const at::Tensor& queries, const Ranges& ranges) const;
 
   const at::Tensor& rows() const { return rows_; }

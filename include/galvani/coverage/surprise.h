@@ -28,7 +28,7 @@ class SurpriseScore {
   std::vector<std::string> notes_;
 
  private:
-  // Scores of inputs that were all predicted as `label`: [m, width] float, a few dozen at most.
+  // Scores of inputs that were all predicted as `label`: [m, width] float, a few hundred at most.
   virtual void run(const at::Tensor& traces, std::int64_t label, double* out) const = 0;
   virtual double run_alone(const float* trace, std::int64_t label) const = 0;
 

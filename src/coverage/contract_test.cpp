@@ -25,8 +25,8 @@ using testing::state_of;
 std::vector<std::string> specs() {
   std::vector<std::string> result = criteria().names();
   for (const char* more : {"nlc:order=free", "tknp:k=2,ordered=true", "nc:scale=false", "kmnc:k=7", "cc:distance=4",
-                           "dsc:from=input", "lsc:upper=0,width=0.5", "npc:clusters=3", "cac:splits=2,edges=20",
-                           "cac:sections=range,splits=3", "mdsc:upper=0,tap=a"})
+                           "dsc:from=input", "lsc:upper=50,width=0.5", "npc:clusters=3", "cac:splits=2,edges=20",
+                           "cac:sections=range,splits=3", "mdsc:upper=9,tap=a"})
     result.emplace_back(more);
   return result;
 }

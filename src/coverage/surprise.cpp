@@ -25,12 +25,7 @@ struct Buckets {
 OptionSchema bucket_options(const Buckets& fallback, OptionSchema more) {
   OptionSchema schema = {
       {"width", fallback.width, "width of a bucket", 1e-12, 1e12, {}},
-      {"upper",
-       fallback.upper,
-       "scores from here on are not counted (0: no limit, and buckets are counted)",
-       0,
-       1e12,
-       {}},
+      {"upper", fallback.upper, "scores from here on, and below 0, are not counted (0: no limits)", 0, 1e12, {}},
       {"tap", std::string(), "tap whose traces are compared (default: the last before the output)", {}, {}, {}}};
   schema.insert(schema.end(), more.begin(), more.end());
   return schema;
@@ -163,18 +158,18 @@ at::Tensor factor_covariance(const at::Tensor& covariance, double& ridge) {
 }
 
 CriterionEntry lsc_entry() {
-  return entry("lsc", "buckets of surprise: how unlikely a trace is among its class's", {2, 2000}, kDensityOptions,
+  return entry("lsc", "buckets of surprise: how unlikely a trace is among its class's", {2, 0}, kDensityOptions,
                [](const Reference& reference, const Options& o) { return make_lsa(reference, density_options(o)); });
 }
 
 CriterionEntry dsc_entry() {
   return entry(
-      "dsc", "buckets of surprise: how near a trace is to other classes", {0.002, 2}, kDistanceOptions,
+      "dsc", "buckets of surprise: how near a trace is to other classes", {0.002, 0}, kDistanceOptions,
       [](const Reference& reference, const Options& o) { return make_dsa(reference, o.text("from") == "input"); });
 }
 
 CriterionEntry mdsc_entry() {
-  return entry("mdsc", "buckets of surprise: Mahalanobis distance to the class", {0.1, 100}, {},
+  return entry("mdsc", "buckets of surprise: Mahalanobis distance to the class", {0.1, 0}, {},
                [](const Reference& reference, const Options&) { return make_mdsa(reference); });
 }
 

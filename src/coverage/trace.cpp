@@ -127,33 +127,40 @@ Traces Tracer::trace(const at::Tensor& images) const {
     });
   }
   if (needs_.relevance && n > 0) {
-    request.layer_inputs.clear();
-    // A pass of its own, so that values have the same bits whether relevance is asked for or not.
-    request.form = TapForm::full;
-    request.objective = predicted_score;
-    request.tap_gradients = true;
-    outputs = network_.run(images, request);
-    traces.relevance = at::empty({n, layout_.neurons});
-    workers().run(static_cast<std::int64_t>(taps_.size()), [&](std::int64_t i, int) {
-      auto index = static_cast<std::size_t>(i);
-      const Tap& tap = network_.taps()[static_cast<std::size_t>(taps_[index])];
-      at::Tensor product = outputs.taps[index] * outputs.tap_gradients[index];
-      std::vector<std::int64_t> axes = tap.other_axes();
-      if (unit_ == NeuronUnit::channel && !axes.empty()) product = product.sum(axes);
-      const TraceBlock& block = layout_.blocks[index];
-      traces.relevance.narrow(1, block.first, block.count).copy_(product.reshape({n, -1}));
-    });
+    traces.relevance = relevance(images);
   }
   return traces;
+}
+
+// A pass of its own, so that values have the same bits whether relevance is asked for or not.
+at::Tensor Tracer::relevance(const at::Tensor& images) const {
+  std::int64_t n = images.size(0);
+  Request request;
+  request.objective = predicted_score;
+  std::vector<at::Tensor> columns;
+  if (unit_ == NeuronUnit::channel) {
+    // The derivative by a factor on a channel, at 1, is the sum over space of gradient x activation.
+    for (int tap : taps_)
+      request.masks.push_back({tap, at::ones({network_.taps()[static_cast<std::size_t>(tap)].neurons()})});
+    request.mask_gradients = true;
+    columns = network_.run(images, request).mask_gradients;
+  } else {
+    request.taps = taps_;
+    request.form = TapForm::full;
+    request.tap_gradients = true;
+    Outputs outputs = network_.run(images, request);
+    for (std::size_t i = 0; i < taps_.size(); ++i)
+      columns.push_back((outputs.taps[i] * outputs.tap_gradients[i]).reshape({n, -1}));
+  }
+  return at::cat(columns, 1);
 }
 
 std::int64_t Tracer::chunk() const {
   std::int64_t bytes = layout_.neurons * 8;
   for (int index : taps_) {
     std::int64_t units = network_.taps()[static_cast<std::size_t>(index)].units();
-    if (needs_.relevance) bytes += units * 12;
     if (needs_.layers) bytes += units * 12;
-    if (unit_ == NeuronUnit::unit) bytes += units * 8;
+    if (unit_ == NeuronUnit::unit) bytes += units * (needs_.relevance ? 20 : 8);
   }
   std::int64_t micro = network_.execution().micro_batch;
   std::int64_t pieces = std::clamp<std::int64_t>(kChunkBytes / (bytes * micro), 1, kMicroBatchesPerChunk);

@@ -594,7 +594,7 @@ def _(w):
     by_id = {c["id"]: c for c in found["criteria"]}
     expect_equal(by_id["kmnc"]["spec"], "kmnc:k=1000", "the spec")
     expect_equal([t["tap"] for t in by_id["kmnc"]["taps"]], ["conv1", "conv2", "fc1", "fc2", "fc3"], "the taps")
-    for name in ("nc", "kmnc", "nbc", "snac", "tknc", "lsc", "dsc", "mdsc", "cac", "npc"):
+    for name in ("nc", "kmnc", "nbc", "snac", "tknc", "cac", "npc"):
         expect(0 <= by_id[name]["score"] <= 1, f"{name} scores {by_id[name]['score']}")
     for criterion in found["criteria"]:
         curve = criterion["curve"]

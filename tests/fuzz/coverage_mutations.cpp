@@ -20,7 +20,7 @@ namespace {
 
 constexpr unsigned kSecondsPerCase = 10;
 constexpr const char* kCriteria =
-    "nc,kmnc,nbc,snac,tknc,tknp,cc,lsc:upper=0,dsc,mdsc,cac:splits=3,nlc,npc:clusters=2,nlc:order=free";
+    "nc,kmnc,nbc,snac,tknc,tknp,cc,lsc,dsc:upper=2,mdsc,cac:splits=3,nlc,npc:clusters=2,nlc:order=free";
 
 class Target {
  public:

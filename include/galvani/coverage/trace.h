@@ -93,6 +93,7 @@ class Tracer {
 
  private:
   std::int64_t chunk() const;
+  at::Tensor relevance(const at::Tensor& images) const;
 
   Network& network_;
   std::vector<int> taps_;

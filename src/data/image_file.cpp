@@ -1,11 +1,13 @@
 #include "image_file.h"
 
+#include <ATen/ATen.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <opencv2/core/utils/logger.hpp>
 #include <opencv2/imgcodecs.hpp>
@@ -146,7 +148,8 @@ Image decode_image(std::string_view bytes, const std::string& what) {
   return image;
 }
 
-std::string encode_png(const unsigned char* pixels, std::int64_t channels, std::int64_t height, std::int64_t width) {
+std::string encode_png(const unsigned char* pixels, std::int64_t channels, std::int64_t height, std::int64_t width,
+                       int level) {
   std::vector<cv::Mat> planes;
   for (std::int64_t c = channels - 1; c >= 0; --c) {
     auto* plane = const_cast<unsigned char*>(pixels) + c * height * width;
@@ -155,8 +158,22 @@ std::string encode_png(const unsigned char* pixels, std::int64_t channels, std::
   cv::Mat merged;
   cv::merge(planes, merged);
   std::vector<unsigned char> encoded;
-  if (!cv::imencode(".png", merged, encoded)) fail(ErrorCode::internal, "an image cannot be encoded as PNG");
+  std::vector<int> settings;
+  if (level >= 0) settings = {cv::IMWRITE_PNG_COMPRESSION, level};
+  if (!cv::imencode(".png", merged, encoded, settings)) fail(ErrorCode::internal, "an image cannot be encoded as PNG");
   return {encoded.begin(), encoded.end()};
+}
+
+std::string encode_png(const at::Tensor& image, int level) {
+  at::Tensor bytes = image.contiguous();
+  return encode_png(bytes.data_ptr<std::uint8_t>(), bytes.size(0), bytes.size(1), bytes.size(2), level);
+}
+
+at::Tensor decode_image_tensor(std::string_view bytes, const std::string& what) {
+  Image image = decode_image(bytes, what);
+  at::Tensor result = at::empty({image.channels, image.height, image.width}, at::kByte);
+  std::memcpy(result.data_ptr<std::uint8_t>(), image.pixels.data(), image.pixels.size());
+  return result;
 }
 
 bool has_image_extension(const std::filesystem::path& path) {

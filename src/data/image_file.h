@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "galvani/data/image.h"
+
 namespace galvani {
 
 struct ImageInfo {
@@ -29,19 +31,6 @@ struct Image {
 // Alpha is dropped, an orientation tag is ignored. REQUIRES a living QuietDecoders.
 Image decode_image(std::string_view bytes, const std::string& what);
 
-// PNG bytes of [C, H, W] uint8 pixels, C 1 or 3 (RGB).
-std::string encode_png(const unsigned char* pixels, std::int64_t channels, std::int64_t height, std::int64_t width);
-
 bool has_image_extension(const std::filesystem::path& path);
-
-// While one lives, what libpng, libjpeg and OpenCV print about damaged files goes nowhere: they write to standard
-// error by themselves, and there is no other way to stop them.
-class QuietDecoders {
- public:
-  QuietDecoders();
-  ~QuietDecoders();
-  QuietDecoders(const QuietDecoders&) = delete;
-  QuietDecoders& operator=(const QuietDecoders&) = delete;
-};
 
 }  // namespace galvani

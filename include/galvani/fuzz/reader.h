@@ -1,0 +1,79 @@
+// Read-only access to a campaign's folder, while it runs or after.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "galvani/fuzz/records.h"
+#include "galvani/fuzz/settings.h"
+
+namespace galvani {
+
+// From the seed to a mutant: rules in the order they were applied, and what each step made.
+struct Lineage {
+  std::int64_t seed = 0;
+  std::vector<std::string> rules;
+  std::vector<std::int64_t> inputs;  // ids of the kept mutants between seed and end, the end included if it was kept
+};
+
+struct FaultFilter {
+  std::int64_t label = -1;  // -1: any
+  std::int64_t predicted = -1;
+  bool kept_only = false;
+  bool distinct_only = false;
+  std::int64_t first = 1;  // ids from here on
+  std::int64_t most = 0;   // 0: all
+};
+
+class CampaignReader {
+ public:
+  // Error(bad_input) if there is no campaign, or it is damaged.
+  explicit CampaignReader(const std::filesystem::path& folder);
+  ~CampaignReader();
+  CampaignReader(CampaignReader&&) noexcept;
+
+  const std::filesystem::path& folder() const;
+  const CampaignRecord& record() const;
+  std::string class_name(std::int64_t label) const;  // its name, or the number as text
+  std::int64_t classes() const { return record().classes; }
+
+  CampaignCounters counters() const;
+  double seconds() const;  // of work
+  // At most `points` of them, evenly spaced by batch, the first and the last included; 0: all. The first is the state
+  // before the first batch: what the seeds cover.
+  std::vector<TimelinePoint> timeline(std::size_t points = 0) const;
+  std::vector<YieldRecord> mutators() const;    // by name
+  std::vector<YieldRecord> by_class() const;    // of the seeds' labels, in order
+  std::vector<std::int64_t> confusion() const;  // [classes, classes]: faults by row true, column predicted
+
+  std::vector<SeedRecord> seeds() const;
+  std::vector<WrongSeedRecord> wrong_seeds() const;
+  std::vector<FaultRecord> faults(const FaultFilter& filter = {}) const;
+  void for_each_fault(const FaultFilter& filter, const std::function<void(const FaultRecord&)>& visit) const;
+  FaultRecord fault(std::int64_t id) const;  // usage error if there is none
+  void for_each_input(const std::function<void(const InputRecord&)>& visit) const;
+  InputRecord input(std::int64_t id) const;
+
+  Lineage lineage(const FaultRecord& fault) const;
+  Lineage lineage(const InputRecord& input) const;
+
+  // [C, H, W] uint8. A seed or kept mutant comes from the store, a fault from its file; Error(bad_input) if it is gone
+  // or damaged.
+  at::Tensor image(std::int64_t id) const;
+  at::Tensor image(const FaultRecord& fault) const;
+  std::string png(std::int64_t id) const;  // the file's bytes
+  std::string png(const FaultRecord& fault) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace galvani

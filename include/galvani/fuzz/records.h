@@ -1,0 +1,89 @@
+// The rows of a campaign's store (docs/campaigns.md has the tables).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace galvani {
+
+// Seeds and kept mutants share one row of numbers, the seeds first, from 1. Iterations (picks) and batches count from
+// 1, too; slots of a pick from 0.
+struct SeedRecord {
+  std::int64_t id = 0;
+  std::int64_t item = 0;  // index in the data
+  std::int64_t label = 0;
+  double confidence = 0;
+  double gain = 0;  // what it covered when the campaign began
+  std::int64_t picks = 0;
+};
+
+// Not a seed, because the model gets it wrong without any help.
+struct WrongSeedRecord {
+  std::int64_t item = 0;
+  std::int64_t label = 0;
+  std::int64_t predicted = 0;
+  double confidence = 0;
+};
+
+// How a mutant came to be and what the model said.
+struct MutantRecord {
+  std::int64_t id = 0;
+  std::int64_t parent = 0;  // a seed or a kept mutant
+  std::int64_t seed = 0;    // where the lineage starts
+  std::int64_t iteration = 0;
+  std::int64_t slot = 0;
+  std::string rule;     // what was done to the parent
+  bool affine = false;  // the lineage has had its affine step
+  std::int64_t label = 0;
+  std::int64_t predicted = 0;
+  double confidence = 0;  // of the predicted class
+  bool distinct = true;   // the first of its kind with these pixels and this label
+  std::string sha256;     // of the pixels
+};
+
+struct InputRecord : MutantRecord {  // kept
+  double gain = 0;
+  bool fault = false;
+  std::int64_t picks = 0;
+};
+
+struct FaultRecord : MutantRecord {  // ids of their own, from 1
+  std::int64_t input = 0;            // its id among the kept; 0: not kept
+  std::string file;                  // relative to the campaign's folder
+  bool kept() const { return input != 0; }
+};
+
+// Totals since the beginning.
+struct CampaignCounters {
+  std::int64_t batches = 0;
+  std::int64_t iterations = 0;
+  std::int64_t mutants = 0;  // asked for
+  std::int64_t valid = 0;    // judged by the model
+  std::int64_t kept = 0;     // the papers' outputs
+  std::int64_t distinct_kept = 0;
+  std::int64_t faults = 0;
+  std::int64_t distinct_faults = 0;
+  std::int64_t kept_faults = 0;
+  std::int64_t resets = 0;
+  std::int64_t reexamined = 0;  // verdicts that were decided in canonical form
+  double covered = 0;           // in the guide's unit
+  double coverable = 0;         // 0: without end
+  double coverage() const { return coverable > 0 ? covered / coverable : covered; }
+};
+
+struct TimelinePoint : CampaignCounters {
+  double seconds = 0;  // of work until then
+};
+
+// What came of the mutants of one mutator or of one class.
+struct YieldRecord {
+  std::string name;
+  std::int64_t mutants = 0;
+  std::int64_t valid = 0;
+  std::int64_t kept = 0;
+  std::int64_t faults = 0;
+  std::int64_t kept_faults = 0;
+};
+
+}  // namespace galvani

@@ -1,0 +1,45 @@
+// The numbers the papers compare: faults, RFT, FRE, classes, impartiality.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "galvani/fuzz/reader.h"
+
+namespace galvani {
+
+// Pielou's evenness of how often each class occurs: entropy / log(classes), from 0 to 1. 0 if nothing occurs.
+double pielou_evenness(const std::vector<std::int64_t>& counts);
+
+struct CampaignSummary {
+  CampaignCounters counters;
+  double seconds = 0;
+  double rft = 0;                // kept faults / kept, as the papers count
+  double rft_all = 0;            // faults / valid mutants
+  double fre = 0;                // seconds a kept fault; 0 if there is none
+  double fre_all = 0;            // seconds a fault
+  std::int64_t classes = 0;      // true classes that faults were found in
+  std::int64_t predicted = 0;    // classes they were taken for
+  double impartiality = 0;       // OI: evenness of the classes faults were taken for
+  std::int64_t transitions = 0;  // different pairs true→predicted
+};
+CampaignSummary summarise(const CampaignReader& reader);
+
+// A condition on a summary, such as "faults>0" or "rft>=0.1".
+class Gate {
+ public:
+  explicit Gate(const std::string& text);  // usage error unless it is one
+  bool met(const CampaignSummary& summary) const;
+  double value(const CampaignSummary& summary) const;
+  const std::string& text() const { return text_; }
+  static std::vector<std::string> metrics();
+
+ private:
+  std::string text_;
+  std::string metric_;
+  std::string comparison_;
+  double bound_ = 0;
+};
+
+}  // namespace galvani

@@ -1,0 +1,276 @@
+#include "galvani/fuzz/reader.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+
+#include "fuzz/schema.h"
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/data/image.h"
+
+namespace galvani {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kFaultColumns =
+    "SELECT id, parent, seed, iteration, slot, rule, affine, label, predicted, confidence, is_distinct, sha256, input, "
+    "file FROM faults ";
+constexpr const char* kInputColumns =
+    "SELECT inputs.id, parent, seed, iteration, slot, rule, affine, label, predicted, confidence, is_distinct, sha256, "
+    "gain, fault, coalesce(picks.count, 0) FROM inputs LEFT JOIN picks ON picks.id = inputs.id ";
+constexpr const char* kBatchColumns =
+    "SELECT batches.batch, iterations, mutants, valid, kept, distinct_kept, faults, distinct_faults, kept_faults, "
+    "resets, reexamined, covered, coverable, coalesce(clock.seconds, 0) FROM batches LEFT JOIN clock ON clock.batch = "
+    "batches.batch ";
+constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 30;
+
+void fill(MutantRecord& record, const Statement& row) {
+  record.id = row.integer(0);
+  record.parent = row.integer(1);
+  record.seed = row.integer(2);
+  record.iteration = row.integer(3);
+  record.slot = row.integer(4);
+  record.rule = row.text(5);
+  record.affine = row.integer(6) != 0;
+  record.label = row.integer(7);
+  record.predicted = row.integer(8);
+  record.confidence = row.real(9);
+  record.distinct = row.integer(10) != 0;
+  record.sha256 = row.text(11);
+}
+
+FaultRecord fault_of(const Statement& row) {
+  FaultRecord record;
+  fill(record, row);
+  record.input = row.integer(12);
+  record.file = row.text(13);
+  return record;
+}
+
+InputRecord input_of(const Statement& row) {
+  InputRecord record;
+  fill(record, row);
+  record.gain = row.real(12);
+  record.fault = row.integer(13) != 0;
+  record.picks = row.integer(14);
+  return record;
+}
+
+TimelinePoint point_of(const Statement& row) {
+  TimelinePoint point;
+  std::int64_t* counts[] = {&point.batches,     &point.iterations,    &point.mutants,   &point.valid,
+                            &point.kept,        &point.distinct_kept, &point.faults,    &point.distinct_faults,
+                            &point.kept_faults, &point.resets,        &point.reexamined};
+  int column = 0;
+  for (std::int64_t* count : counts) *count = row.integer(column++);
+  point.covered = row.real(column++);
+  point.coverable = row.real(column++);
+  point.seconds = row.real(column);
+  return point;
+}
+
+}  // namespace
+
+struct CampaignReader::Impl {
+  Impl(const fs::path& where, CampaignRecord stated)
+      : folder(where), record(std::move(stated)), database(where / "campaign.db", Database::Mode::read) {
+    check_schema(database, (folder / "campaign.db").string());
+    Statement rows(database, "SELECT label, name FROM classes");
+    while (rows.step()) class_names[rows.integer(0)] = rows.text(1);
+  }
+
+  fs::path folder;
+  CampaignRecord record;
+  mutable Database database;
+  std::map<std::int64_t, std::string> class_names;
+};
+
+CampaignReader::CampaignReader(const fs::path& folder) {
+  if (!fs::is_directory(folder)) bad_input("{}: there is no such folder", folder.string());
+  if (!fs::exists(folder / "campaign.toml"))
+    bad_input("{}: is not a campaign's folder, for it has no campaign.toml", folder.string());
+  if (!fs::exists(folder / "campaign.db")) bad_input("{}: its campaign.db is missing", folder.string());
+  impl_ = std::make_unique<Impl>(folder, CampaignRecord::from_toml(folder / "campaign.toml"));
+}
+
+CampaignReader::~CampaignReader() = default;
+CampaignReader::CampaignReader(CampaignReader&&) noexcept = default;
+
+const fs::path& CampaignReader::folder() const {
+  return impl_->folder;
+}
+const CampaignRecord& CampaignReader::record() const {
+  return impl_->record;
+}
+
+std::string CampaignReader::class_name(std::int64_t label) const {
+  auto found = impl_->class_names.find(label);
+  return found == impl_->class_names.end() || found->second.empty() ? std::to_string(label) : found->second;
+}
+
+CampaignCounters CampaignReader::counters() const {
+  Statement row(impl_->database, std::string(kBatchColumns) + "ORDER BY batches.batch DESC LIMIT 1");
+  return row.step() ? point_of(row) : CampaignCounters();
+}
+
+double CampaignReader::seconds() const {
+  Statement row(impl_->database, "SELECT coalesce(max(seconds), 0) FROM clock");
+  return row.step() ? row.real(0) : 0;
+}
+
+std::vector<TimelinePoint> CampaignReader::timeline(std::size_t points) const {
+  Statement count(impl_->database, "SELECT count(*) FROM batches");
+  auto n = static_cast<std::size_t>(count.step() ? count.integer(0) : 0);
+  std::vector<TimelinePoint> result;
+  // The k-th of `points` is row k·(n-1)/(points-1): with both ends, evenly spaced.
+  Statement rows(impl_->database, std::string(kBatchColumns) + "ORDER BY batches.batch");
+  bool all = points == 0 || points >= n;
+  std::size_t row = 0;
+  while (rows.step()) {
+    std::size_t due = all || points < 2 ? row : result.size() * (n - 1) / (points - 1);
+    if (points == 1 && row + 1 != n) due = n - 1;
+    if (row++ == due) result.push_back(point_of(rows));
+  }
+  return result;
+}
+
+namespace {
+
+std::vector<YieldRecord> yields(Statement rows) {
+  std::vector<YieldRecord> result;
+  while (rows.step())
+    result.push_back(
+        {rows.text(0), rows.integer(1), rows.integer(2), rows.integer(3), rows.integer(4), rows.integer(5)});
+  return result;
+}
+
+}  // namespace
+
+std::vector<YieldRecord> CampaignReader::mutators() const {
+  return yields(
+      Statement(impl_->database, "SELECT name, mutants, valid, kept, faults, kept_faults FROM mutators ORDER BY name"));
+}
+
+std::vector<YieldRecord> CampaignReader::by_class() const {
+  return yields(
+      Statement(impl_->database, "SELECT name, mutants, valid, kept, faults, kept_faults FROM classes ORDER BY label"));
+}
+
+std::vector<std::int64_t> CampaignReader::confusion() const {
+  std::int64_t n = classes();
+  std::vector<std::int64_t> result(static_cast<std::size_t>(n * n), 0);
+  Statement rows(impl_->database, "SELECT label, predicted, count(*) FROM faults GROUP BY label, predicted");
+  while (rows.step()) {
+    std::int64_t label = rows.integer(0);
+    std::int64_t predicted = rows.integer(1);
+    if (label < 0 || label >= n || predicted < 0 || predicted >= n)
+      bad_input("{}: has a fault of a class that the model does not know", folder().string());
+    result[static_cast<std::size_t>(label * n + predicted)] = rows.integer(2);
+  }
+  return result;
+}
+
+std::vector<SeedRecord> CampaignReader::seeds() const {
+  std::vector<SeedRecord> result;
+  Statement rows(
+      impl_->database,
+      "SELECT seeds.id, item, label, confidence, gain, coalesce(picks.count, 0) FROM seeds LEFT JOIN picks ON "
+      "picks.id = seeds.id ORDER BY seeds.id");
+  while (rows.step())
+    result.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3), rows.real(4), rows.integer(5)});
+  return result;
+}
+
+std::vector<WrongSeedRecord> CampaignReader::wrong_seeds() const {
+  std::vector<WrongSeedRecord> result;
+  Statement rows(impl_->database, "SELECT item, label, predicted, confidence FROM wrong_seeds ORDER BY item");
+  while (rows.step()) result.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)});
+  return result;
+}
+
+void CampaignReader::for_each_fault(const FaultFilter& filter,
+                                    const std::function<void(const FaultRecord&)>& visit) const {
+  Statement rows(impl_->database,
+                 std::string(kFaultColumns) +
+                     "WHERE id >= ?1 AND (?2 < 0 OR label = ?2) AND (?3 < 0 OR predicted = ?3) AND (?4 "
+                     "= 0 OR input != 0) AND (?5 = 0 OR is_distinct = 1) ORDER BY id LIMIT ?6");
+  rows.bind(filter.first, filter.label, filter.predicted, filter.kept_only, filter.distinct_only,
+            filter.most > 0 ? filter.most : std::int64_t{-1});
+  while (rows.step()) visit(fault_of(rows));
+}
+
+std::vector<FaultRecord> CampaignReader::faults(const FaultFilter& filter) const {
+  std::vector<FaultRecord> result;
+  for_each_fault(filter, [&](const FaultRecord& fault) { result.push_back(fault); });
+  return result;
+}
+
+FaultRecord CampaignReader::fault(std::int64_t id) const {
+  Statement row(impl_->database, std::string(kFaultColumns) + "WHERE id = ?");
+  row.bind(id);
+  if (!row.step()) bad_usage("{}: has no fault {}", folder().string(), id);
+  return fault_of(row);
+}
+
+void CampaignReader::for_each_input(const std::function<void(const InputRecord&)>& visit) const {
+  Statement rows(impl_->database, std::string(kInputColumns) + "ORDER BY inputs.id");
+  while (rows.step()) visit(input_of(rows));
+}
+
+InputRecord CampaignReader::input(std::int64_t id) const {
+  Statement row(impl_->database, std::string(kInputColumns) + "WHERE inputs.id = ?");
+  row.bind(id);
+  if (!row.step()) bad_usage("{}: has no kept mutant {}", folder().string(), id);
+  return input_of(row);
+}
+
+Lineage CampaignReader::lineage(const InputRecord& input) const {
+  Lineage result{input.seed, {input.rule}, {input.id}};
+  Statement row(impl_->database, "SELECT parent, rule FROM inputs WHERE id = ?");
+  std::int64_t parent = input.parent;
+  while (parent != input.seed) {
+    row.reset();
+    row.bind(parent);
+    // A parent is always older than its child, so this ends.
+    if (!row.step() || row.integer(0) >= parent)
+      bad_input("{}: the lineage of kept mutant {} is broken", folder().string(), input.id);
+    result.inputs.push_back(parent);
+    result.rules.push_back(row.text(1));
+    parent = row.integer(0);
+  }
+  std::reverse(result.rules.begin(), result.rules.end());
+  std::reverse(result.inputs.begin(), result.inputs.end());
+  return result;
+}
+
+Lineage CampaignReader::lineage(const FaultRecord& fault) const {
+  if (fault.kept()) return lineage(input(fault.input));
+  Lineage result{fault.seed, {}, {}};
+  if (fault.parent != fault.seed) result = lineage(input(fault.parent));
+  result.rules.push_back(fault.rule);
+  return result;
+}
+
+std::string CampaignReader::png(std::int64_t id) const {
+  Statement row(impl_->database,
+                "SELECT image FROM inputs WHERE id = ?1 UNION ALL SELECT image FROM seeds WHERE id = ?1");
+  row.bind(id);
+  if (!row.step()) bad_usage("{}: has no seed or kept mutant {}", folder().string(), id);
+  return row.text(0);
+}
+
+std::string CampaignReader::png(const FaultRecord& fault) const {
+  return read_file(folder() / fault.file, kLargestImage);
+}
+
+at::Tensor CampaignReader::image(std::int64_t id) const {
+  return decode_image_tensor(png(id), fmt::format("{}, image {}", folder().string(), id));
+}
+
+at::Tensor CampaignReader::image(const FaultRecord& fault) const {
+  return decode_image_tensor(png(fault), (folder() / fault.file).string());
+}
+
+}  // namespace galvani

@@ -1,0 +1,103 @@
+#include "fuzz/schema.h"
+
+#include "galvani/base/error.h"
+
+namespace galvani {
+namespace {
+
+// Everything but `clock` is a function of the campaign's settings, so that dumps without it can be compared.
+constexpr const char* kTables = R"(
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE seeds(
+  id INTEGER PRIMARY KEY,
+  item INTEGER NOT NULL,
+  label INTEGER NOT NULL,
+  confidence REAL NOT NULL,
+  gain REAL NOT NULL,
+  sha256 TEXT NOT NULL,
+  image BLOB NOT NULL);
+CREATE TABLE wrong_seeds(
+  item INTEGER PRIMARY KEY,
+  label INTEGER NOT NULL,
+  predicted INTEGER NOT NULL,
+  confidence REAL NOT NULL);
+CREATE TABLE inputs(
+  id INTEGER PRIMARY KEY,
+  parent INTEGER NOT NULL,
+  seed INTEGER NOT NULL,
+  iteration INTEGER NOT NULL,
+  slot INTEGER NOT NULL,
+  rule TEXT NOT NULL,
+  affine INTEGER NOT NULL,
+  label INTEGER NOT NULL,
+  predicted INTEGER NOT NULL,
+  confidence REAL NOT NULL,
+  gain REAL NOT NULL,
+  fault INTEGER NOT NULL,
+  is_distinct INTEGER NOT NULL,
+  sha256 TEXT NOT NULL,
+  image BLOB NOT NULL);
+CREATE TABLE faults(
+  id INTEGER PRIMARY KEY,
+  input INTEGER NOT NULL,
+  parent INTEGER NOT NULL,
+  seed INTEGER NOT NULL,
+  iteration INTEGER NOT NULL,
+  slot INTEGER NOT NULL,
+  rule TEXT NOT NULL,
+  affine INTEGER NOT NULL,
+  label INTEGER NOT NULL,
+  predicted INTEGER NOT NULL,
+  confidence REAL NOT NULL,
+  is_distinct INTEGER NOT NULL,
+  sha256 TEXT NOT NULL,
+  file TEXT NOT NULL);
+CREATE TABLE picks(id INTEGER PRIMARY KEY, count INTEGER NOT NULL);
+CREATE TABLE batches(
+  batch INTEGER PRIMARY KEY,
+  iterations INTEGER NOT NULL,
+  mutants INTEGER NOT NULL,
+  valid INTEGER NOT NULL,
+  kept INTEGER NOT NULL,
+  distinct_kept INTEGER NOT NULL,
+  faults INTEGER NOT NULL,
+  distinct_faults INTEGER NOT NULL,
+  kept_faults INTEGER NOT NULL,
+  resets INTEGER NOT NULL,
+  reexamined INTEGER NOT NULL,
+  covered REAL NOT NULL,
+  coverable REAL NOT NULL);
+CREATE TABLE mutators(
+  name TEXT PRIMARY KEY,
+  mutants INTEGER NOT NULL,
+  valid INTEGER NOT NULL,
+  kept INTEGER NOT NULL,
+  faults INTEGER NOT NULL,
+  kept_faults INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE classes(
+  label INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  mutants INTEGER NOT NULL,
+  valid INTEGER NOT NULL,
+  kept INTEGER NOT NULL,
+  faults INTEGER NOT NULL,
+  kept_faults INTEGER NOT NULL);
+CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL);
+)";
+
+}  // namespace
+
+void create_schema(Database& database) {
+  database.execute(kTables);
+  Statement(database, "INSERT INTO meta VALUES('schema', ?)").run(std::to_string(kSchemaVersion));
+}
+
+void check_schema(Database& database, const std::string& name) {
+  Statement version(database, "SELECT value FROM meta WHERE key = 'schema'");
+  if (!version.step()) bad_input("{}: is not a campaign's store", name);
+  if (version.text(0) != std::to_string(kSchemaVersion))
+    bad_input("{}: is written in version {} of the store, this program knows version {}", name,
+              printable(version.text(0)), kSchemaVersion);
+}
+
+}  // namespace galvani

@@ -1,0 +1,128 @@
+#include "galvani/fuzz/summary.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "galvani/base/error.h"
+#include "galvani/base/options.h"
+
+namespace galvani {
+namespace {
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+struct Metric {
+  const char* name;
+  double (*of)(const CampaignSummary&);
+};
+
+const std::vector<Metric>& known_metrics() {
+  static const std::vector<Metric> all = {
+      {"faults", [](const CampaignSummary& s) { return static_cast<double>(s.counters.faults); }},
+      {"distinct", [](const CampaignSummary& s) { return static_cast<double>(s.counters.distinct_faults); }},
+      {"kept-faults", [](const CampaignSummary& s) { return static_cast<double>(s.counters.kept_faults); }},
+      {"outputs", [](const CampaignSummary& s) { return static_cast<double>(s.counters.kept); }},
+      {"coverage", [](const CampaignSummary& s) { return s.counters.coverage(); }},
+      {"rft", [](const CampaignSummary& s) { return s.rft; }},
+      {"rft-all", [](const CampaignSummary& s) { return s.rft_all; }},
+      {"classes", [](const CampaignSummary& s) { return static_cast<double>(s.classes); }},
+      {"oi", [](const CampaignSummary& s) { return s.impartiality; }},
+  };
+  return all;
+}
+
+}  // namespace
+
+double pielou_evenness(const std::vector<std::int64_t>& counts) {
+  double total = 0;
+  for (std::int64_t count : counts) total += static_cast<double>(count);
+  if (total == 0 || counts.size() < 2) return 0;
+  double entropy = 0;
+  for (std::int64_t count : counts) {
+    double p = static_cast<double>(count) / total;
+    if (p > 0) entropy -= p * std::log(p);
+  }
+  return entropy / std::log(static_cast<double>(counts.size()));
+}
+
+CampaignSummary summarise(const CampaignReader& reader) {
+  CampaignSummary result;
+  result.counters = reader.counters();
+  result.seconds = reader.seconds();
+  const CampaignCounters& c = result.counters;
+  result.rft = share(c.kept_faults, c.kept);
+  result.rft_all = share(c.faults, c.valid);
+  if (c.kept_faults > 0) result.fre = result.seconds / static_cast<double>(c.kept_faults);
+  if (c.faults > 0) result.fre_all = result.seconds / static_cast<double>(c.faults);
+  auto n = static_cast<std::size_t>(reader.classes());
+  std::vector<std::int64_t> confusion = reader.confusion();
+  std::vector<std::int64_t> by_true(n, 0), by_predicted(n, 0);
+  for (std::size_t i = 0; i < confusion.size(); ++i) {
+    by_true[i / n] += confusion[i];
+    by_predicted[i % n] += confusion[i];
+    result.transitions += confusion[i] > 0 ? 1 : 0;
+  }
+  auto present = [](const std::vector<std::int64_t>& counts) {
+    return std::count_if(counts.begin(), counts.end(), [](std::int64_t count) { return count > 0; });
+  };
+  result.classes = present(by_true);
+  result.predicted = present(by_predicted);
+  result.impartiality = pielou_evenness(by_predicted);
+  return result;
+}
+
+std::vector<std::string> Gate::metrics() {
+  std::vector<std::string> names;
+  for (const Metric& metric : known_metrics()) names.emplace_back(metric.name);
+  return names;
+}
+
+Gate::Gate(const std::string& text) : text_(text) {
+  std::string packed;
+  for (char c : text) {
+    if (c != ' ') packed += c;
+  }
+  std::size_t at = packed.find_first_of("<>=!");
+  std::size_t end = packed.find_first_not_of("<>=!", at);
+  static const std::vector<std::string> comparisons = {">", ">=", "<", "<=", "==", "!="};
+  if (at != std::string::npos && end != std::string::npos) {
+    metric_ = packed.substr(0, at);
+    comparison_ = packed.substr(at, end - at);
+    const char* last = packed.data() + packed.size();
+    auto [stop, error] = std::from_chars(packed.data() + end, last, bound_);
+    if (error != std::errc() || stop != last) comparison_.clear();
+  }
+  if (std::find(comparisons.begin(), comparisons.end(), comparison_) == comparisons.end())
+    bad_usage("'{}' is not a condition; write a number's name, >, >=, <, <=, == or !=, and a bound: \"faults>0\"",
+              printable(text));
+  std::vector<std::string> names = metrics();
+  if (std::find(names.begin(), names.end(), metric_) != names.end()) return;
+  std::string near = nearest_word(metric_, names);
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  bad_usage("there is no number called '{}' in a campaign's summary; {}", printable(metric_),
+            near.empty() ? "known are " + all : "did you mean '" + near + "'?");
+}
+
+double Gate::value(const CampaignSummary& summary) const {
+  for (const Metric& metric : known_metrics()) {
+    if (metric_ == metric.name) return metric.of(summary);
+  }
+  return 0;
+}
+
+bool Gate::met(const CampaignSummary& summary) const {
+  double found = value(summary);
+  if (comparison_ == ">") return found > bound_;
+  if (comparison_ == ">=") return found >= bound_;
+  if (comparison_ == "<") return found < bound_;
+  if (comparison_ == "<=") return found <= bound_;
+  return (found == bound_) == (comparison_ == "==");
+}
+
+}  // namespace galvani

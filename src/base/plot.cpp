@@ -51,6 +51,12 @@ std::string text(double x, double y, const std::string& anchor, const std::strin
                      escaped(what));
 }
 
+// Two series a line; one alone needs no legend.
+double legend_height(std::size_t series) {
+  std::size_t lines = (series + 1) / 2;
+  return series > 1 ? kLegendLine * static_cast<double>(lines) : 0;
+}
+
 std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
   double most_x = 0;
   double most_y = 0;
@@ -62,7 +68,7 @@ std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
   }
   std::vector<double> ticks_x = axis_ticks(most_x, 4);
   std::vector<double> ticks_y = axis_ticks(most_y, 5);
-  double legend = panel.series.size() > 1 ? kLegendLine * static_cast<double>((panel.series.size() + 1) / 2) : 0;
+  double legend = legend_height(panel.series.size());
   double left = x0 + kLeft;
   double right = x0 + kPanelWidth - kRight;
   double top = y0 + kTop;
@@ -76,8 +82,7 @@ std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
     svg += text(left - 6, at_y(tick) + 4, "end", number(tick, panel.percent));
   }
   for (double tick : ticks_x) svg += text(at_x(tick), bottom + 16, "middle", number(tick, false));
-  svg += fmt::format("<path d=\"M{:.1f},{:.1f}V{:.1f}H{:.1f}\" fill=\"none\" stroke=\"#444\"/>\n", left, top, bottom,
-                     right);
+  svg += fmt::format(R"(<path d="M{:.1f},{:.1f}V{:.1f}H{:.1f}" fill="none" stroke="#444"/>)", left, top, bottom, right);
   svg += text((left + right) / 2, bottom + 34, "middle", panel.x_title);
   if (!panel.y_title.empty())
     svg += text(0, 0, "middle", panel.y_title,
@@ -94,7 +99,8 @@ std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
                       path, colour);
     if (panel.series.size() < 2) continue;
     double x = left + (right - left) / 2 * static_cast<double>(i % 2);
-    double y = bottom + 50 + kLegendLine * static_cast<double>(i / 2);
+    std::size_t line = i / 2;
+    double y = bottom + 50 + kLegendLine * static_cast<double>(line);
     svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"3\" fill=\"{}\"/>\n", x, y - 5, colour);
     svg += text(x + 17, y, "start", panel.series[i].name);
   }
@@ -125,14 +131,17 @@ std::string plot_svg(const std::vector<PlotPanel>& panels, int columns) {
   int rows = (n + columns - 1) / columns;
   std::size_t most_series = 1;
   for (const PlotPanel& panel : panels) most_series = std::max(most_series, panel.series.size());
-  double height = kPanelHeight + (most_series > 1 ? kLegendLine * static_cast<double>((most_series + 1) / 2) : 0);
+  double height = kPanelHeight + legend_height(most_series);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\" fill=\"#222\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
       kPanelWidth * columns, height * rows);
-  for (int i = 0; i < n; ++i)
-    svg += draw(panels[static_cast<std::size_t>(i)], kPanelWidth * (i % columns), height * (i / columns), height);
+  for (int i = 0; i < n; ++i) {
+    int row = i / columns;
+    int column = i % columns;
+    svg += draw(panels[static_cast<std::size_t>(i)], kPanelWidth * column, height * row, height);
+  }
   return svg + "</svg>\n";
 }
 

@@ -192,8 +192,8 @@ double critical_value(double degrees, double p) {
   double high = degrees * 10 + 100;
   for (int step = 0; step < 200; ++step) {
     double middle = (low + high) / 2;
-    double above = at::special_gammaincc(at::tensor({degrees / 2}, at::kDouble), at::tensor({middle / 2}, at::kDouble))
-                       .item<double>();
+    auto above = at::special_gammaincc(at::tensor({degrees / 2}, at::kDouble), at::tensor({middle / 2}, at::kDouble))
+                     .item<double>();
     (above > p ? low : high) = middle;
   }
   return high;

@@ -142,15 +142,17 @@ double SurpriseScore::score_alone(const Traces& traces, std::int64_t row) const 
 
 at::Tensor factor_covariance(const at::Tensor& covariance, double& ridge) {
   ridge = 0;
-  double scale = covariance.diagonal().mean().item<double>();
+  auto scale = covariance.diagonal().mean().item<double>();
   if (!(scale > 0)) scale = 1;
   at::Tensor tried = covariance.clone();
-  for (double power = 1e-8; power < 1e3; power *= 10) {
+  constexpr int kSmallest = -8;
+  constexpr int kLargest = 3;
+  for (int power = kSmallest; power <= kLargest; ++power) {
     auto [factor, info] = at::linalg_cholesky_ex(tried);
     // Traces are in single precision: a direction that varies 1e-5 times as much as another varies by rounding alone.
     at::Tensor pivots = factor.diagonal();
     if (info.item<int>() == 0 && (pivots.min() > pivots.max() * 1e-5).item<bool>()) return factor;
-    ridge = power * scale;
+    ridge = std::pow(10.0, power) * scale;
     tried = covariance.clone();
     tried.diagonal().add_(ridge);
   }

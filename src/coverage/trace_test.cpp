@@ -97,7 +97,7 @@ TEST(Trace, WindowsExplainEveryLayer) {
       EXPECT_EQ(traces.layers[b].features.size(1), per_group * layer.groups);
       at::Tensor explained = at::matmul(weight, windows).reshape({traces.size(), block.count});
       at::Tensor bias = traces.values.narrow(1, block.first, block.count) - explained;
-      double scale = traces.values.narrow(1, block.first, block.count).abs().max().item<double>();
+      auto scale = traces.values.narrow(1, block.first, block.count).abs().max().item<double>();
       EXPECT_LT((bias - bias[0]).abs().max().item<double>(), 1e-4 * scale + 1e-6) << spec << " " << block.tap;
     }
   }

@@ -44,7 +44,7 @@ std::optional<LayerMatch> match_layer(const torch::jit::Node* node);
 // Of a node that match_layer calls a layer: the value that its weight is applied to.
 torch::jit::Value* layer_input(torch::jit::Node* node);
 // The same layer as arithmetic, with its weight from the module; none if it is of a kind not known here.
-std::optional<LinearLayer> read_linear(const torch::jit::Node* node, const torch::jit::Module& module);
+std::optional<LinearLayer> read_linear(const torch::jit::Node* layer, const torch::jit::Module& module);
 
 // The convolution or dense layer from which a value comes, following first inputs; null if there is none.
 const torch::jit::Node* nearest_layer(const torch::jit::Value* value);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/base/archive.h"
@@ -73,7 +74,7 @@ class Criterion {
   };
 
  protected:
-  explicit Criterion(const TraceLayout& layout) : layout_(layout) {}
+  explicit Criterion(TraceLayout layout) : layout_(std::move(layout)) {}
   const TraceLayout& layout() const { return layout_; }
 
  private:

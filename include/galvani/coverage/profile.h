@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/base/archive.h"
@@ -52,7 +53,7 @@ class Profile {
   std::string data;  // what it was learned from, for people
 
  private:
-  explicit Profile(const TraceLayout& layout) : layout_(layout) {}
+  explicit Profile(TraceLayout layout) : layout_(std::move(layout)) {}
   const ProfilePart& find(const std::string& name, const std::string& criterion) const;
 
   TraceLayout layout_;

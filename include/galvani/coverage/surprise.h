@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/coverage/profile.h"
@@ -23,7 +24,7 @@ class SurpriseScore {
   const std::vector<std::string>& notes() const { return notes_; }
 
  protected:
-  explicit SurpriseScore(const TraceBlock& block) : block_(block) {}
+  explicit SurpriseScore(TraceBlock block) : block_(std::move(block)) {}
   const TraceBlock& block() const { return block_; }
   std::vector<std::string> notes_;
 

@@ -136,9 +136,9 @@ RulePattern::Range RulePattern::parse_range(const Mutator& mutator, const Option
     OptionInfo step_info{info.name, 1.0, "", 1e-6, 1e6, {}};
     step = std::get<double>(parse_option(mutator.name(), step_info, end.substr(more + 2)));
   }
-  double count = std::floor((range.high - range.low) / step + 1e-9) + 1;
-  if (count > 1e6) bad_usage("{}: option '{}' has more than a million steps", mutator.name(), info.name);
-  for (double i = 0; i < count; ++i) {
+  double steps = std::floor((range.high - range.low) / step + 1e-9) + 1;
+  if (steps > 1e6) bad_usage("{}: option '{}' has more than a million steps", mutator.name(), info.name);
+  for (int i = 0; i < static_cast<int>(steps); ++i) {
     // The double nearest to the decimal: 0.8 + 2 · 0.2 is 1.2.
     double value = std::nearbyint((range.low + i * step) * 1e6) / 1e6;
     range.values.push_back(real ? value : std::nearbyint(value));
@@ -284,8 +284,7 @@ MutatorSet::MutatorSet(const std::string& spec, const MutationContext& context) 
   }
 }
 
-void MutatorSet::add(const Spec& given) {
-  Spec spec = given;
+void MutatorSet::add(Spec spec) {
   double weight = take_weight(spec);
   const MutationCatalogue* catalogue = find_catalogue(spec.name);
   bool all = spec.name == "all";

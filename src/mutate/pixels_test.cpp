@@ -123,9 +123,9 @@ TEST(Pixels, ShotAndSpeckleNoiseFollowTheLight) {
 TEST(Pixels, SaltAndPepperIsBlackAndWhite) {
   at::Tensor image = at::full({3, 50, 50}, 100, at::kByte);
   at::Tensor changed = mutated("noise:kind=salt-pepper,share=0.1,seed=1", image);
-  std::int64_t white = (changed == 255).all(0).sum().item<std::int64_t>();
-  std::int64_t black = (changed == 0).all(0).sum().item<std::int64_t>();
-  std::int64_t same = (changed == 100).all(0).sum().item<std::int64_t>();
+  auto white = (changed == 255).all(0).sum().item<std::int64_t>();
+  auto black = (changed == 0).all(0).sum().item<std::int64_t>();
+  auto same = (changed == 100).all(0).sum().item<std::int64_t>();
   EXPECT_EQ(white + black + same, 2500);
   EXPECT_NEAR(static_cast<double>(white), 125, 20);
   EXPECT_NEAR(static_cast<double>(black), 125, 20);

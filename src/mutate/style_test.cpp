@@ -119,7 +119,7 @@ std::string negative_network(int channels, int size) {
     for (float number : numbers) tensor.add_float_data(number);
   };
   std::vector<float> kernel(static_cast<std::size_t>(channels * channels), 0.0F);
-  for (int c = 0; c < channels; ++c) kernel[static_cast<std::size_t>(c * channels + c)] = -1;
+  for (int c = 0; c < channels; ++c) kernel[static_cast<std::size_t>(c) * static_cast<std::size_t>(channels + 1)] = -1;
   weight("kernel", {channels, channels, 1, 1}, kernel);
   weight("bias", {channels}, std::vector<float>(static_cast<std::size_t>(channels), 1.0F));
   onnx::NodeProto& node = *graph.add_node();

@@ -38,7 +38,7 @@ std::uint8_t sample(const std::uint8_t* plane, const ImageShape& shape, std::int
 }
 
 // Pixels [first, last) of a row, all of whose neighbours are inside.
-template <int kChannels>
+template <int Channels>
 void inner_pixels(const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out, int first, int last,
                   std::int64_t x, std::int64_t y, std::int64_t step_x, std::int64_t step_y) {
   const std::size_t plane = shape.plane();
@@ -46,7 +46,7 @@ void inner_pixels(const ImageShape& shape, const std::uint8_t* in, std::uint8_t*
   for (int column = first; column < last; ++column, x += step_x, y += step_y) {
     const std::uint8_t* top = in + (y >> kFraction) * width + (x >> kFraction);
     Weights w(x, y);
-    for (int c = 0; c < kChannels; ++c, top += plane) {
+    for (int c = 0; c < Channels; ++c, top += plane) {
       int sum =
           w.left_top * top[0] + w.right_top * top[1] + w.left_bottom * top[width] + w.right_bottom * top[width + 1];
       out[static_cast<std::size_t>(c) * plane + static_cast<std::size_t>(column)] =

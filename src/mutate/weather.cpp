@@ -33,7 +33,7 @@ Veil clouds(const ImageShape& shape, Rng& rng) {
   Veil result(shape.plane(), 0.0F);
   double cell = std::max(shape.height, shape.width) / 2.0;
   double weight = 0.5, total = 0;
-  for (int octave = 0; octave < 4 && cell >= 1; ++octave, cell /= 2, weight /= 2) {
+  for (int octave = 0; octave < 4 && cell >= 1; ++octave) {
     auto columns = static_cast<std::size_t>(shape.width / cell) + 2;
     auto rows = static_cast<std::size_t>(shape.height / cell) + 2;
     std::vector<float> lattice(columns * rows);
@@ -52,6 +52,8 @@ Veil clouds(const ImageShape& shape, Rng& rng) {
       }
     }
     total += weight;
+    cell /= 2;
+    weight /= 2;
   }
   // The extremes of a sum of noise are rare: stretch what is left in the middle.
   for (float& value : result) {
@@ -107,7 +109,7 @@ class Rain : public Weather {
       double y = rng.uniform(-0.2, 1.0) * shape.height;
       double amount = strength * rng.uniform(0.3, 0.7);
       double reach = length * rng.uniform(0.6, 1.2);
-      for (double k = 0; k < reach; ++k) {
+      for (int k = 0; k < reach; ++k) {
         // A column and its neighbour share the streak, so that a slanted one is smooth.
         double column = x + slant * k;
         int left = static_cast<int>(std::floor(column));

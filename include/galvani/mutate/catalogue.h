@@ -72,8 +72,8 @@ class MutatorSet {
   at::Tensor apply(const Rule& rule, const at::Tensor& image) const { return mutator(rule).apply(rule, image); }
 
  private:
-  void add(const Spec& spec);
-  void add_family(const std::string& mutator, const std::vector<std::string>& patterns, double weight);
+  void add(Spec spec);
+  void add_family(const std::string& name, const std::vector<std::string>& patterns, double weight);
 
   std::string spec_;
   std::vector<std::unique_ptr<Mutator>> mutators_;  // every registered one

@@ -13,7 +13,7 @@
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kRowsPerTask = 256;
+constexpr std::int64_t kRowsPerTask = 512;
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
 // Where the criteria cut their scores into buckets.

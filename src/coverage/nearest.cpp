@@ -9,7 +9,12 @@
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;
+// Products at a time: what stays in the cache between being computed and being looked at.
+constexpr std::int64_t kProducts = 1 << 17;
+
+std::int64_t block_size(std::size_t rows) {
+  return std::clamp<std::int64_t>(kProducts / static_cast<std::int64_t>(rows), 256, 4096);
+}
 
 // |a|²+|b|²-2ab in single precision is off by at most this times |a|²+|b|², for vectors of that width.
 float error_share(std::int64_t width) {
@@ -36,8 +41,9 @@ std::vector<char> rows_within(const std::vector<const float*>& rows, const std::
   for (std::size_t i = 0; i < rows.size(); ++i) open.push_back(i);
   at::Tensor all = at::from_blob(const_cast<float*>(stored.data()), {n, width}, at::kFloat);
   // Newest first: an input often resembles one that was kept lately.
-  for (std::int64_t end = n; end > 0 && !open.empty(); end -= kBlock) {
-    std::int64_t begin = std::max<std::int64_t>(0, end - kBlock);
+  std::int64_t size = block_size(rows.size());
+  for (std::int64_t end = n; end > 0 && !open.empty(); end -= size) {
+    std::int64_t begin = std::max<std::int64_t>(0, end - size);
     at::Tensor block = all.narrow(0, begin, end - begin);
     at::Tensor norms = block.square().sum(1);
     at::Tensor queries = at::empty({static_cast<std::int64_t>(open.size()), width});
@@ -89,9 +95,10 @@ std::vector<Nearest> NearestSearch::nearest(const at::Tensor& queries, const Ran
   std::vector<float> bound(m, std::numeric_limits<float>::max());  // the smallest distance is at most this
   const float* norm = norms_.data_ptr<float>();
   float slack = error_share(width);
+  std::int64_t size = block_size(m);
   for (auto [range_begin, range_end] : ranges) {
-    for (std::int64_t begin = range_begin; begin < range_end; begin += kBlock) {
-      std::int64_t count = std::min(kBlock, range_end - begin);
+    for (std::int64_t begin = range_begin; begin < range_end; begin += size) {
+      std::int64_t count = std::min(size, range_end - begin);
       at::Tensor products = at::mm(centred, centred_.narrow(0, begin, count).t());
       for (std::size_t i = 0; i < m; ++i) {
         const float* product = products.data_ptr<float>() + static_cast<std::int64_t>(i) * count;

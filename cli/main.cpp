@@ -93,10 +93,14 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   add_cover_verb(app, common);
   add_data_verb(app, common);
+  add_export_verb(app, common);
+  add_fuzz_verb(app, common);
   add_inspect_verb(app, common);
   add_mutate_verb(app, common);
   add_predict_verb(app, common);
   add_profile_verb(app, common);
+  add_replay_verb(app, common);
+  add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);
   check_verb(app, argc, argv);

@@ -25,6 +25,10 @@ void apply(const Common& common);
 
 void add_cover_verb(CLI::App& app, Common& common);
 void add_data_verb(CLI::App& app, Common& common);
+void add_export_verb(CLI::App& app, Common& common);
+void add_fuzz_verb(CLI::App& app, Common& common);
+void add_replay_verb(CLI::App& app, Common& common);
+void add_stats_verb(CLI::App& app, Common& common);
 void add_train_verb(CLI::App& app, Common& common);
 void add_inspect_verb(CLI::App& app, Common& common);
 void add_mutate_verb(CLI::App& app, Common& common);

@@ -110,6 +110,7 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
     }
     bad_input("{}: does not say {}.{}", path.string(), section, key);
   });
+  record.preprocess.input = record.input;
   return record;
 }
 

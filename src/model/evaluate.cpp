@@ -18,22 +18,23 @@ constexpr std::int64_t kMicroBatchesPerChunk = 16;
 
 }  // namespace
 
+std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::Tensor& logits) {
+  if (logits.size(1) < 2 || images.size(0) == 0) return 0;
+  at::Tensor best = std::get<0>(logits.topk(2, 1));
+  at::Tensor margin = best.select(1, 0) - best.select(1, 1);
+  // Written so that a margin that is no number is a close call.
+  at::Tensor close = (margin > logits.abs().amax(1) * kCloseCall).logical_not().nonzero().flatten();
+  if (close.numel() == 0) return 0;
+  Request alone;
+  alone.alone = true;
+  logits.index_copy_(0, close, network.run(images.index_select(0, close), alone).logits);
+  return close.numel();
+}
+
 Predictions predict(Network& network, const at::Tensor& images) {
   Predictions result;
   result.logits = network.run(images).logits;
-  result.reexamined = 0;
-  std::int64_t classes = result.logits.size(1);
-  if (classes > 1 && images.size(0) > 0) {
-    at::Tensor best = std::get<0>(result.logits.topk(2, 1));
-    at::Tensor margin = best.select(1, 0) - best.select(1, 1);
-    at::Tensor close = (margin <= result.logits.abs().amax(1) * kCloseCall).nonzero().flatten();
-    result.reexamined = close.numel();
-    if (result.reexamined > 0) {
-      Request alone;
-      alone.alone = true;
-      result.logits.index_copy_(0, close, network.run(images.index_select(0, close), alone).logits);
-    }
-  }
+  result.reexamined = settle_close_calls(network, images, result.logits);
   result.labels = result.logits.argmax(1);
   result.probabilities = result.logits.softmax(1);
   return result;

@@ -24,6 +24,9 @@ struct Predictions {
 // verdict counts, so that a label never depends on what else was in the batch.
 Predictions predict(Network& network, const at::Tensor& images);
 
+// Replaces the scores of inputs whose two best are closer than that by those in canonical form; how many there were.
+std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::Tensor& logits);
+
 // The same over data of any size, in chunks, with a progress bar; Ctrl-C is honoured between chunks.
 Predictions predict_all(Network& network, const Dataset& data, const std::string& title);
 

@@ -1,0 +1,113 @@
+#include "campaign_flags.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "galvani/base/error.h"
+#include "galvani/base/progress.h"
+#include "galvani/base/table.h"
+
+namespace galvani::cli {
+
+using nlohmann::json;
+
+json yields_json(const std::vector<YieldRecord>& yields) {
+  json all = json::array();
+  for (const YieldRecord& y : yields)
+    all.push_back({{"name", y.name},
+                   {"mutants", y.mutants},
+                   {"valid", y.valid},
+                   {"outputs", y.kept},
+                   {"faults", y.faults},
+                   {"kept_faults", y.kept_faults}});
+  return all;
+}
+
+std::string yields_text(const char* title, const std::vector<YieldRecord>& yields) {
+  Table table({title, ">mutants", ">valid", ">outputs", ">faults", ">faults/valid", ">kept faults"});
+  for (const YieldRecord& y : yields) {
+    if (y.mutants == 0) continue;
+    double share = y.valid > 0 ? static_cast<double>(y.faults) / static_cast<double>(y.valid) : 0;
+    table.add({printable(y.name), format_count(y.mutants), format_count(y.valid), format_count(y.kept),
+               format_count(y.faults), fmt::format("{:.2f}%", share * 100), format_count(y.kept_faults)});
+  }
+  return table.str();
+}
+
+json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
+  const CampaignCounters& c = s.counters;
+  const CampaignRecord& record = reader.record();
+  json j = {{"folder", reader.folder().string()},
+            {"model", record.model},
+            {"data", record.data},
+            {"guide", record.settings.guide},
+            {"seed", record.settings.seed},
+            {"batches", c.batches},
+            {"iterations", c.iterations},
+            {"mutants", c.mutants},
+            {"valid", c.valid},
+            {"outputs", c.kept},
+            {"distinct_outputs", c.distinct_kept},
+            {"faults", c.faults},
+            {"distinct_faults", c.distinct_faults},
+            {"kept_faults", c.kept_faults},
+            {"rft", s.rft},
+            {"rft_all", s.rft_all},
+            {"seconds", s.seconds},
+            {"fre", c.kept_faults > 0 ? json(s.fre) : json()},
+            {"fre_all", c.faults > 0 ? json(s.fre_all) : json()},
+            {"classes", s.classes},
+            {"predicted_classes", s.predicted},
+            {"transitions", s.transitions},
+            {"oi", s.impartiality},
+            {"covered", c.covered},
+            {"coverable", c.coverable > 0 ? json(c.coverable) : json()},
+            {"coverage", c.coverage()},
+            {"resets", c.resets},
+            {"reexamined", c.reexamined}};
+  return j;
+}
+
+std::string summary_text(const CampaignReader& reader, const CampaignSummary& s) {
+  const CampaignCounters& c = s.counters;
+  Table table({"", ""});
+  auto n = [](std::int64_t value) { return format_count(value); };
+  table.add({"faults", fmt::format("{} of {} valid mutants ({:.2f}%), {} distinct images", n(c.faults), n(c.valid),
+                                   s.rft_all * 100, n(c.distinct_faults))});
+  table.add({"outputs", fmt::format("{} kept, {} distinct images", n(c.kept), n(c.distinct_kept))});
+  table.add({"faults among outputs", fmt::format("{}, RFT {:.4f}", n(c.kept_faults), s.rft)});
+  if (c.faults > 0)
+    table.add({"time per fault", fmt::format("{:.4g} s (all), {} (outputs, FRE)", s.fre_all,
+                                             c.kept_faults > 0 ? fmt::format("{:.4g} s", s.fre) : "-")});
+  table.add({"classes", fmt::format("{} of {} true, {} predicted, {} pairs, OI {:.4f}", s.classes, reader.classes(),
+                                    s.predicted, s.transitions, s.impartiality)});
+  table.add({"coverage", c.coverable > 0 ? fmt::format("{:.2f}% ({:.6g} of {:.6g}), {}", c.coverage() * 100, c.covered,
+                                                       c.coverable, reader.record().settings.guide)
+                         : c.covered > 0 ? fmt::format("{:.6g}, {}", c.covered, reader.record().settings.guide)
+                                         : "not measured"});
+  if (c.resets > 0) table.add({"resets", n(c.resets)});
+  double rate = s.seconds > 0 ? static_cast<double>(c.valid) / s.seconds : 0;
+  table.add({"work", fmt::format("{} iterations, {} mutants ({} valid) in {}, {:.0f}/s", n(c.iterations), n(c.mutants),
+                                 n(c.valid), format_duration(s.seconds), rate)});
+  std::string text = table.str();
+  // The table has no titles: its first two lines say nothing.
+  return text.substr(text.find('\n', text.find('\n') + 1) + 1);
+}
+
+std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record) {
+  Network::Options options;
+  options.flags = record.preprocess;
+  options.execution = record.execution;
+  std::unique_ptr<Network> network = Network::load(record.model, options);
+  if (network->info().sha256 != record.model_sha256)
+    bad_input("{}: is not the model of the campaign any more; its content has changed", record.model);
+  return network;
+}
+
+void print_line(const json& value, int indent) {
+  fmt::print("{}\n", value.dump(indent, ' ', false, json::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+}  // namespace galvani::cli

@@ -1,0 +1,100 @@
+// Which mutants are worth keeping.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "galvani/base/archive.h"
+#include "galvani/base/registry.h"
+#include "galvani/coverage/criterion.h"
+#include "galvani/coverage/trace.h"
+#include "galvani/fuzz/corpus.h"
+#include "galvani/fuzz/settings.h"
+
+namespace galvani {
+
+// What a guide is told about mutants (or, at the beginning, seeds), one row each, in the order they are decided.
+struct Judged {
+  at::Tensor images;     // [N, C, H, W] uint8
+  at::Tensor logits;     // [N, classes] float
+  at::Tensor predicted;  // [N] int64: the verdicts that count
+  Traces traces;         // undefined values unless the guide asked for them
+  std::vector<std::int64_t> labels;
+  std::vector<std::int64_t> parents;     // entries of the corpus; a seed is its own
+  std::vector<std::int64_t> seeds;       // likewise
+  std::vector<std::int64_t> iterations;  // mutants of one pick share it; 0: seeds
+  std::vector<const Rule*> rules;        // null: seeds
+  Corpus& corpus;                        // images of parents and seeds
+
+  std::int64_t size() const { return images.size(0); }
+};
+
+struct Decision {
+  bool keep = false;
+  double gain = 0;  // what it adds, in the guide's own unit
+};
+
+struct GuideNeeds {
+  bool traces = false;  // neuron values of every mutant
+  TraceNeeds more;
+};
+
+class Guide {
+ public:
+  virtual ~Guide() = default;
+
+  const std::string& id() const { return id_; }      // "kmnc"
+  const std::string& spec() const { return spec_; }  // every option resolved
+  virtual GuideNeeds needs() const = 0;
+
+  // What the initial corpus covers; the gain of each seed. In one call or several.
+  std::vector<double> absorb(const Judged& seeds);
+  // Row by row as if each were alone, so that cutting a batch into several calls changes nothing.
+  std::vector<Decision> decide(const Judged& mutants);
+
+  virtual Covered covered() const = 0;
+  // Everything that can be covered is.
+  virtual bool full() const;
+  void reset() { run_reset(); }
+
+  void save(ArchiveWriter& out) const;
+  void load(ArchiveReader& in);
+
+ private:
+  friend class GuideMaker;
+  virtual void run_absorb(const Judged& seeds, std::vector<double>& gains) = 0;
+  virtual void run(const Judged& mutants, std::vector<Decision>& decisions) = 0;
+  virtual void run_reset() = 0;
+  virtual void run_save(ArchiveWriter& out) const = 0;
+  virtual void run_load(ArchiveReader& in) = 0;
+
+  std::string id_;
+  std::string spec_;
+};
+
+// What a guide is made for. The profile may be null where no criterion needs one.
+struct GuideContext {
+  Network& network;
+  const TraceLayout& layout;
+  std::shared_ptr<const Profile> profile;
+};
+
+using GuideRegistry = Registry<std::unique_ptr<Guide>, const GuideContext&>;
+// Every coverage criterion by its own spec, `random`, `deephunter`.
+const GuideRegistry& guides();
+std::unique_ptr<Guide> make_guide(const Spec& spec, const GuideContext& context);
+
+// The criteria behind a guide, whose profile it needs.
+std::vector<Spec> guide_criteria(const Spec& guide);
+// What a guide's paper uses along with it, for settings that the user left open.
+struct GuideDefaults {
+  std::string mutators = "nsgen";
+  std::string scheduler = "decay";
+};
+GuideDefaults guide_defaults(const Spec& guide);
+
+}  // namespace galvani

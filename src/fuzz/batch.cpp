@@ -1,0 +1,272 @@
+#include "fuzz/batch.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <string>
+
+#include "fuzz/fault_files.h"
+#include "galvani/base/files.h"
+#include "galvani/base/parallel.h"
+#include "galvani/data/image.h"
+#include "galvani/model/evaluate.h"
+
+namespace galvani {
+namespace {
+
+// What the mutants of one call may take, with their traces. A constant, for it decides which mutants share a
+// micro-batch.
+constexpr std::int64_t kChunkBytes = std::int64_t{256} << 20;
+constexpr int kPngLevel = 1;
+
+}  // namespace
+
+// A mutant to be made.
+struct BatchRunner::Slot {
+  std::int64_t parent;
+  std::int64_t iteration;
+  std::int64_t number;
+};
+
+BatchRunner::BatchRunner(std::filesystem::path folder, const CampaignSettings& settings, Tracer& tracer,
+                         const MutationEngine& engine, const GuideNeeds& needs)
+    : folder_(std::move(folder)),
+      settings_(settings),
+      tracer_(tracer),
+      engine_(engine),
+      needs_(needs),
+      pick_stream_(Rng(settings.seed).derive("pick")),
+      mutation_stream_(Rng(settings.seed).derive("mutate")) {
+  tracer_.need(needs.more);
+}
+
+std::int64_t BatchRunner::chunk_size() const {
+  Network& network = tracer_.network();
+  // The mutant, its reference and a copy of the valid ones.
+  std::int64_t bytes = 3 * static_cast<std::int64_t>(engine_.shape().bytes());
+  if (needs_.traces) {
+    bytes += tracer_.layout().neurons * 12;
+    for (int tap : tracer_.taps()) {
+      std::int64_t units = network.taps()[static_cast<std::size_t>(tap)].units();
+      if (needs_.more.relevance) bytes += units * 12;
+      if (needs_.more.layers) bytes += units * 12;
+    }
+  }
+  std::int64_t micro = network.execution().micro_batch;
+  return std::max<std::int64_t>(1, kChunkBytes / (bytes * micro)) * micro;
+}
+
+Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, at::Tensor& confidence,
+                          std::int64_t& reexamined) const {
+  Judged judged{images, {}, {}, {}, {}, {}, {}, {}, {}, corpus};
+  Network& network = tracer_.network();
+  if (needs_.traces) {
+    judged.traces = tracer_.trace(images);
+    judged.logits = judged.traces.logits;
+  } else {
+    judged.logits = network.run(images).logits;
+  }
+  reexamined += settle_close_calls(network, images, judged.logits);
+  judged.predicted = judged.logits.argmax(1);
+  if (needs_.traces) judged.traces.predicted = judged.predicted;
+  confidence = judged.logits.softmax(1).gather(1, judged.predicted.unsqueeze(1)).squeeze(1).contiguous();
+  return judged;
+}
+
+std::vector<double> BatchRunner::absorb_seeds(CampaignState& state) const {
+  std::vector<double> gains;
+  std::int64_t unused = 0;
+  std::int64_t size = chunk_size();
+  for (std::int64_t first = 1; first <= state.corpus.size(); first += size) {
+    std::vector<at::Tensor> images;
+    std::int64_t end = std::min(first + size, state.corpus.size() + 1);
+    for (std::int64_t id = first; id < end; ++id) images.push_back(state.corpus.image(id));
+    at::Tensor confidence;
+    if (!needs_.traces) continue;
+    Judged judged = judge(at::stack(images), state.corpus, confidence, unused);
+    for (std::int64_t id = first; id < end; ++id) {
+      judged.labels.push_back(state.corpus.at(id).label);
+      judged.parents.push_back(id);
+      judged.seeds.push_back(id);
+      judged.iterations.push_back(0);
+      judged.rules.push_back(nullptr);
+    }
+    std::vector<double> part = state.guide->absorb(judged);
+    gains.insert(gains.end(), part.begin(), part.end());
+  }
+  gains.resize(static_cast<std::size_t>(state.corpus.size()), 0.0);
+  Covered covered = state.guide->covered();
+  state.counters.covered = covered.covered;
+  state.counters.coverable = covered.total;
+  return gains;
+}
+
+BatchRecord BatchRunner::run(CampaignState& state) const {
+  BatchRecord batch;
+  CampaignCounters& counters = state.counters;
+  std::vector<Slot> slots;
+  slots.reserve(static_cast<std::size_t>(settings_.batch * settings_.energy));
+  for (std::int64_t i = 0; i < settings_.batch; ++i) {
+    std::int64_t iteration = counters.iterations + i + 1;
+    Rng rng = pick_stream_.derive(static_cast<std::uint64_t>(iteration));
+    std::int64_t id = state.scheduler->pick(state.corpus.entries(), rng);
+    if (state.corpus.at(id).picks == 0) --state.never_picked;
+    state.corpus.count_pick(id);
+    batch.picks.push_back(id);
+    for (std::int64_t number = 0; number < settings_.energy; ++number) slots.push_back({id, iteration, number});
+  }
+  auto size = static_cast<std::size_t>(chunk_size());
+  for (std::size_t first = 0; first < slots.size(); first += size) {
+    std::size_t end = std::min(first + size, slots.size());
+    run_chunk(state, batch,
+              {slots.begin() + static_cast<std::ptrdiff_t>(first), slots.begin() + static_cast<std::ptrdiff_t>(end)});
+  }
+  counters.batches += 1;
+  counters.iterations += settings_.batch;
+  Covered covered = state.guide->covered();
+  counters.covered = covered.covered;
+  counters.coverable = covered.total;
+  bool saturated = state.guide->full() || counters.iterations - state.last_kept >= settings_.patience;
+  if (settings_.reset_when_full && saturated) {
+    state.guide->reset();
+    counters.resets += 1;
+    state.last_kept = counters.iterations;
+  }
+  batch.counters = counters;
+  return batch;
+}
+
+void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const {
+  std::vector<Parent> parents;
+  parents.reserve(slots.size());
+  std::int64_t current = 0;
+  at::Tensor image, reference;
+  for (const Slot& slot : slots) {
+    if (slot.parent != current) {
+      current = slot.parent;
+      image = state.corpus.image(current);
+      reference = state.corpus.reference(current);
+    }
+    parents.push_back({image, reference, state.corpus.affine_used(current),
+                       mutation_stream_.derive(
+                           {static_cast<std::uint64_t>(slot.iteration), static_cast<std::uint64_t>(slot.number)})});
+  }
+  Mutants mutants = engine_.mutate(parents);
+
+  // Only valid ones are shown to the network.
+  CampaignCounters& counters = state.counters;
+  std::vector<std::int64_t> valid;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const Mutant& mutant = mutants.each[i];
+    YieldRecord& by_class = state.yields.classes[static_cast<std::size_t>(state.corpus.at(slots[i].parent).label)];
+    ++counters.mutants;
+    ++by_class.mutants;
+    if (mutant.tries > 0) ++state.yields.mutators[static_cast<std::size_t>(mutant.rule.mutator)].mutants;
+    if (!mutant.valid) continue;
+    valid.push_back(static_cast<std::int64_t>(i));
+    ++counters.valid;
+    ++by_class.valid;
+    ++state.yields.mutators[static_cast<std::size_t>(mutant.rule.mutator)].valid;
+  }
+  if (valid.empty()) return;
+  bool all = valid.size() == slots.size();
+  at::Tensor images = all ? mutants.images : mutants.images.index_select(0, at::tensor(valid, at::kLong));
+  mutants.references.reset();
+  mutants.images.reset();
+  at::Tensor confidences;
+  Judged judged = judge(images, state.corpus, confidences, counters.reexamined);
+  for (std::int64_t i : valid) {
+    const Slot& slot = slots[static_cast<std::size_t>(i)];
+    const Entry& parent = state.corpus.at(slot.parent);
+    judged.labels.push_back(parent.label);
+    judged.parents.push_back(slot.parent);
+    judged.seeds.push_back(parent.seed);
+    judged.iterations.push_back(slot.iteration);
+    judged.rules.push_back(&mutants.each[static_cast<std::size_t>(i)].rule);
+  }
+  std::vector<Decision> decisions = state.guide->decide(judged);
+
+  // Numbers are given in order; what takes time then happens side by side.
+  struct Find {
+    std::size_t row;
+    InputRecord input;  // id 0: not kept
+    FaultRecord fault;  // id 0: none
+    std::string png;
+  };
+  std::vector<Find> finds;
+  const auto* predicted = judged.predicted.data_ptr<std::int64_t>();
+  const auto* confidence = confidences.data_ptr<float>();
+  std::int64_t next_input = state.corpus.size() + 1;
+  for (std::size_t row = 0; row < valid.size(); ++row) {
+    const Decision& decision = decisions[row];
+    bool fault = predicted[row] != judged.labels[row];
+    if (!decision.keep && !fault) continue;
+    const Slot& slot = slots[static_cast<std::size_t>(valid[row])];
+    const Mutant& mutant = mutants.each[static_cast<std::size_t>(valid[row])];
+    YieldRecord& by_class = state.yields.classes[static_cast<std::size_t>(judged.labels[row])];
+    YieldRecord& by_mutator = state.yields.mutators[static_cast<std::size_t>(mutant.rule.mutator)];
+    MutantRecord record;
+    record.parent = slot.parent;
+    record.seed = judged.seeds[row];
+    record.iteration = slot.iteration;
+    record.slot = slot.number;
+    record.affine = mutant.affine_used;
+    record.label = judged.labels[row];
+    record.predicted = predicted[row];
+    record.confidence = static_cast<double>(confidence[row]);
+    Find find{row, {}, {}, {}};
+    static_cast<MutantRecord&>(find.input) = record;
+    static_cast<MutantRecord&>(find.fault) = record;
+    if (decision.keep) {
+      find.input.id = next_input++;
+      find.input.gain = decision.gain;
+      find.input.fault = fault;
+      ++counters.kept;
+      ++by_class.kept;
+      ++by_mutator.kept;
+      state.last_kept = slot.iteration;
+    }
+    if (fault) {
+      find.fault.id = ++counters.faults;
+      find.fault.input = find.input.id;
+      find.fault.file = fault_file(find.fault.id, record.label, record.predicted);
+      ++by_class.faults;
+      ++by_mutator.faults;
+      if (decision.keep) {
+        ++counters.kept_faults;
+        ++by_class.kept_faults;
+        ++by_mutator.kept_faults;
+      }
+    }
+    finds.push_back(std::move(find));
+  }
+  const ImageShape& shape = engine_.shape();
+  const auto* pixels = static_cast<const std::uint8_t*>(images.data_ptr());
+  workers().run(static_cast<std::int64_t>(finds.size()), [&](std::int64_t index, int) {
+    Find& find = finds[static_cast<std::size_t>(index)];
+    const std::uint8_t* own = pixels + find.row * shape.bytes();
+    find.png = encode_png(own, shape.channels, shape.height, shape.width, kPngLevel);
+    find.input.sha256 = sha256({reinterpret_cast<const char*>(own), shape.bytes()});
+    find.input.rule = engine_.set().text(*judged.rules[find.row]);
+    find.fault.sha256 = find.input.sha256;
+    find.fault.rule = find.input.rule;
+    if (find.fault.id != 0) write_fault_file(folder_ / find.fault.file, find.png, own, shape);
+  });
+  for (Find& find : finds) {
+    if (find.input.id != 0) {
+      find.input.distinct = state.seen_kept.insert(find.input.sha256, find.input.label);
+      counters.distinct_kept += find.input.distinct ? 1 : 0;
+      state.corpus.add(find.input.parent, find.input.iteration, *judged.rules[find.row], find.input.affine,
+                       find.input.gain, images[static_cast<std::int64_t>(find.row)].clone());
+      ++state.never_picked;
+    }
+    if (find.fault.id != 0) {
+      find.fault.distinct = state.seen_fault.insert(find.fault.sha256, find.fault.label);
+      counters.distinct_faults += find.fault.distinct ? 1 : 0;
+      batch.faults.push_back(std::move(find.fault));
+    }
+    if (find.input.id != 0) batch.inputs.push_back({std::move(find.input), std::move(find.png)});
+  }
+}
+
+}  // namespace galvani

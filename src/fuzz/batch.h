@@ -1,0 +1,43 @@
+// One batch: picks, mutants, verdicts, decisions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "fuzz/state.h"
+#include "galvani/base/rng.h"
+#include "galvani/coverage/trace.h"
+#include "galvani/fuzz/settings.h"
+#include "galvani/mutate/engine.h"
+
+namespace galvani {
+
+class BatchRunner {
+ public:
+  BatchRunner(std::filesystem::path folder, const CampaignSettings& settings, Tracer& tracer,
+              const MutationEngine& engine, const GuideNeeds& needs);
+
+  // What the seeds cover, told to the guide; the gain of each.
+  std::vector<double> absorb_seeds(CampaignState& state) const;
+
+  // The next batch. The result is a function of settings and state. Files of faults are written and read back; nothing
+  // is stored.
+  BatchRecord run(CampaignState& state) const;
+
+ private:
+  struct Slot;
+  Judged judge(const at::Tensor& images, Corpus& corpus, at::Tensor& confidence, std::int64_t& reexamined) const;
+  void run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
+  std::int64_t chunk_size() const;
+
+  std::filesystem::path folder_;
+  CampaignSettings settings_;
+  Tracer& tracer_;
+  const MutationEngine& engine_;
+  GuideNeeds needs_;
+  Rng pick_stream_;
+  Rng mutation_stream_;
+};
+
+}  // namespace galvani

@@ -1,0 +1,23 @@
+// The entries of this room's tables; each is defined in a file of its own.
+#pragma once
+
+#include "galvani/fuzz/guide.h"
+#include "galvani/fuzz/scheduler.h"
+
+namespace galvani {
+
+using GuideEntry = GuideRegistry::Entry;
+GuideEntry criterion_guide_entry(const CriterionRegistry::Entry& criterion);
+GuideEntry random_guide_entry();
+GuideEntry deephunter_guide_entry();
+
+using SchedulerEntry = SchedulerRegistry::Entry;
+SchedulerEntry decay_entry();
+SchedulerEntry newest_entry();
+SchedulerEntry uniform_entry();
+SchedulerEntry coverage_entry();
+
+// Keeps what the criterion gains something from.
+std::unique_ptr<Guide> make_criterion_guide(const Spec& criterion, const GuideContext& context);
+
+}  // namespace galvani

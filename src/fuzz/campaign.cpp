@@ -1,0 +1,471 @@
+#include "galvani/fuzz/campaign.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "fuzz/batch.h"
+#include "fuzz/fault_files.h"
+#include "fuzz/folder.h"
+#include "fuzz/seeds.h"
+#include "fuzz/state.h"
+#include "fuzz/store.h"
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/log.h"
+#include "galvani/base/progress.h"
+#include "galvani/data/image.h"
+#include "galvani/fuzz/reader.h"
+#include "galvani/mutate/engine.h"
+
+namespace galvani {
+namespace fs = std::filesystem;
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string join_numbers(const std::vector<double>& numbers, double fallback) {
+  return numbers.empty() ? fmt::format("{}", fallback) : fmt::format("{}", fmt::join(numbers, ","));
+}
+
+std::string hash_of(const Profile* profile) {
+  if (profile == nullptr || profile->empty()) return "";
+  ArchiveWriter out;
+  for (const auto& [name, part] : profile->parts()) {
+    out.put(name);
+    part->save(out);
+  }
+  return sha256(out.bytes());
+}
+
+CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject) {
+  Network& network = subject.tracer.network();
+  const NetworkInfo& info = network.info();
+  const Preprocess& preprocess = network.card().preprocess;
+  CampaignRecord record;
+  record.settings = settings;
+  record.settings.guide = guides().options(Spec::parse(settings.guide)).str();
+  record.settings.scheduler = schedulers().options(Spec::parse(settings.scheduler)).str();
+  record.version = GALVANI_VERSION;
+  std::error_code error;
+  fs::path absolute = fs::absolute(info.path, error);
+  record.model = error ? info.path : absolute.string();
+  record.model_sha256 = info.sha256;
+  record.classes = info.classes;
+  record.input = fmt::format("{}", fmt::join(info.input, ","));
+  record.preprocess.range = fmt::format("{}..{}", preprocess.low, preprocess.high);
+  record.preprocess.mean = join_numbers(preprocess.mean, 0);
+  record.preprocess.deviation = join_numbers(preprocess.deviation, 1);
+  record.preprocess.channels = preprocess.bgr ? "bgr" : "rgb";
+  record.preprocess.layout = preprocess.channels_last ? "nhwc" : "nchw";
+  record.preprocess.input = record.input;
+  record.execution = network.execution();
+  record.data = subject.data.name;
+  record.data_sha256 = content_hash(subject.data);
+  record.profile_sha256 = hash_of(subject.profile.get());
+  if (!record.profile_sha256.empty()) record.profile = subject.profile_source;
+  if (subject.style != nullptr) {
+    record.style = subject.style->name;
+    record.style_sha256 = content_hash(*subject.style);
+  }
+  return record;
+}
+
+void check_settings(const CampaignSettings& s) {
+  auto positive = [](const char* name, std::int64_t value, std::int64_t most) {
+    if (value < 1 || value > most) bad_usage("{} is {}, but must be from 1 to {}", name, value, most);
+  };
+  positive("--seeds", s.seeds, std::int64_t{1} << 40);
+  positive("--energy", s.energy, 1 << 20);
+  positive("--batch", s.batch, 1 << 20);
+  positive("--max-tries", s.max_tries, 1 << 20);
+  positive("--patience", s.patience, std::int64_t{1} << 40);
+  if (s.batch * s.energy > 1 << 24)
+    bad_usage("--batch {} and --energy {} make {} mutants at a time, more than {}", s.batch, s.energy,
+              s.batch * s.energy, 1 << 24);
+}
+
+}  // namespace
+
+bool is_campaign(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / "campaign.toml", error);
+}
+
+fs::path stored_profile(const fs::path& folder) {
+  return folder / "profile";
+}
+
+std::string content_hash(const Dataset& data) {
+  at::Tensor images = data.images.contiguous();
+  at::Tensor labels = data.labels.contiguous();
+  auto bytes = [](const at::Tensor& t) {
+    return std::string_view(static_cast<const char*>(t.data_ptr()), static_cast<std::size_t>(t.nbytes()));
+  };
+  return sha256(fmt::format("{} {} {}", fmt::join(images.sizes(), "x"), sha256(bytes(images)), sha256(bytes(labels))));
+}
+
+struct Campaign::Impl {
+  Impl(const fs::path& where, const CampaignSettings& settings, const CampaignSubject& subject,
+       const CampaignOptions& given)
+      : folder(where), lock(where), options(given), tracer(subject.tracer), profile(subject.profile) {
+    if (is_campaign(folder)) {
+      record = CampaignRecord::from_toml(folder / "campaign.toml");
+      CampaignRecord wanted = make_record(settings, subject);
+      std::vector<std::string> different = record.differences(wanted);
+      if (!different.empty())
+        bad_usage("{}: holds a campaign with other settings: {}; choose another folder with -o, or the same settings",
+                  folder.string(), fmt::format("{}", fmt::join(different, "; ")));
+      resumed = true;
+      make_subfolders(folder);
+      remove_temporary_files(folder);
+      open_store(subject);
+      remove_orphans(folder, store->last_fault());
+      resume();
+    } else {
+      prepare_folder(folder);
+      record = make_record(settings, subject);
+      create(subject);
+    }
+  }
+
+  // --- beginning
+
+  Seeds load_seeds() {
+    Seeds seeds;
+    for (SeedRecord& seed : store->seeds()) {
+      seeds.images.push_back(fetch(seed.id));
+      seeds.records.push_back(seed);
+    }
+    return seeds;
+  }
+
+  at::Tensor fetch(std::int64_t id) {
+    return decode_image_tensor(store->image(id), fmt::format("{}, image {}", folder.string(), id));
+  }
+
+  // Mutation needs the seeds, which are the style source unless there is another.
+  void make_engine(const CampaignSubject& subject, const Seeds& seeds) {
+    MutationContext context;
+    context.shape = shape_of(seeds.images[0]);
+    context.style_images = subject.style != nullptr ? subject.style->images : at::stack(seeds.images);
+    MutationEngine::Options engine_options;
+    engine_options.validity = {record.settings.alpha, record.settings.beta};
+    engine_options.max_tries = static_cast<int>(record.settings.max_tries);
+    engine.emplace(record.settings.mutators, context, engine_options);
+  }
+
+  std::unique_ptr<Guide> fresh_guide() const {
+    return make_guide(Spec::parse(record.settings.guide), {tracer.network(), tracer.layout(), profile});
+  }
+
+  // A state with the seeds in its corpus and nothing done.
+  void make_state(const Seeds& seeds, const std::vector<std::string>& class_names) {
+    state = std::make_unique<CampaignState>(
+        CampaignState{Corpus(
+                          engine->set(), [this](std::int64_t id) { return fetch(id); }, options.cache_bytes),
+                      fresh_guide(),
+                      schedulers().create(Spec::parse(record.settings.scheduler)),
+                      {},
+                      {},
+                      0,
+                      0,
+                      {},
+                      {}});
+    for (std::size_t i = 0; i < seeds.records.size(); ++i)
+      state->corpus.add_seed(seeds.records[i].label, seeds.records[i].gain, seeds.images[i]);
+    state->never_picked = state->corpus.size();
+    for (const auto& entry : mutators().entries()) state->yields.mutators.push_back({entry.name, 0, 0, 0, 0, 0});
+    for (const std::string& name : class_names) state->yields.classes.push_back({name, 0, 0, 0, 0, 0});
+    runner.emplace(folder, record.settings, tracer, *engine, state->guide->needs());
+  }
+
+  void create(const CampaignSubject& subject) {
+    Seeds seeds = choose_seeds(tracer.network(), subject.data, record.settings.seeds, record.settings.seed);
+    if (static_cast<std::int64_t>(seeds.records.size()) < record.settings.seeds)
+      log::warn("{}: the model gets {} of {} inputs right, so there are {} seeds instead of {}", subject.data.name,
+                seeds.records.size(), subject.data.size(), seeds.records.size(), record.settings.seeds);
+    make_engine(subject, seeds);
+    std::vector<std::string> names = class_names(tracer.network(), subject.data);
+    make_state(seeds, names);
+    std::vector<double> gains = runner->absorb_seeds(*state);
+    std::vector<NewSeed> rows;
+    std::vector<std::string> hashes;
+    for (std::size_t i = 0; i < seeds.records.size(); ++i) {
+      seeds.records[i].gain = gains[i];
+      state->corpus.set_gain(seeds.records[i].id, gains[i]);
+      const at::Tensor& image = seeds.images[i];
+      rows.push_back({seeds.records[i], encode_png(image)});
+      hashes.push_back(sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())}));
+    }
+    check_interrupt();
+    Store::create(folder, rows, hashes, seeds.wrong, names, state->counters);
+    if (!record.profile_sha256.empty()) profile->save(stored_profile(folder));
+    // From here on the campaign exists.
+    write_file(folder / "campaign.toml", record.to_toml());
+    open_store(subject);
+    remember_seeds();
+  }
+
+  void open_store(const CampaignSubject& subject) {
+    store.emplace(folder);
+    snapshots.emplace(folder / "state", sha256(record.to_toml()));
+    if (!engine) {
+      Seeds seeds = load_seeds();
+      if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
+      make_engine(subject, seeds);
+      make_state(seeds, store->class_names());
+    }
+  }
+
+  void remember_seeds() {
+    store->for_each_seed_hash(
+        [this](const std::string& hash, std::int64_t label) { state->seen_kept.insert(hash, label); });
+  }
+
+  // The newest snapshot that can be used, or the beginning; the batches after it are repeated by run().
+  void resume() {
+    std::int64_t last = store->last_batch();
+    base_seconds = store->seconds();
+    remember_seeds();
+    for (std::int64_t batch : snapshots->batches()) {
+      if (batch > last) continue;
+      try {
+        std::unique_ptr<Guide> guide = fresh_guide();
+        Snapshots::Loaded loaded = snapshots->load(batch, *guide);
+        restore(std::move(loaded), std::move(guide));
+        return;
+      } catch (const Error& e) {
+        if (e.code() != ErrorCode::bad_input) throw;
+        log::warn("{}; going on from an earlier state", e.what());
+      }
+    }
+    runner->absorb_seeds(*state);
+  }
+
+  void restore(Snapshots::Loaded loaded, std::unique_ptr<Guide> guide) {
+    std::int64_t iterations = loaded.counters.iterations;
+    auto entries = state->corpus.size() + loaded.counters.kept;
+    if (static_cast<std::int64_t>(loaded.picks.size()) != entries ||
+        loaded.yields.mutators.size() != state->yields.mutators.size() ||
+        loaded.yields.classes.size() != state->yields.classes.size())
+      bad_input("{}: a snapshot does not fit the store", folder.string());
+    store->for_each_input(iterations, [&](const InputRecord& input) {
+      if (input.id != state->corpus.size() + 1 || input.parent < 1 || input.parent >= input.id)
+        bad_input("{}: its kept mutants are not in order; the store is damaged", folder.string());
+      state->corpus.add(input.parent, input.iteration, engine->set().parse(input.rule), input.affine, input.gain, {});
+      state->seen_kept.insert(input.sha256, input.label);
+    });
+    if (state->corpus.size() != entries)
+      bad_input("{}: kept mutants are missing; the store is damaged", folder.string());
+    store->for_each_fault_hash(
+        iterations, [this](const std::string& hash, std::int64_t label) { state->seen_fault.insert(hash, label); });
+    state->never_picked = 0;
+    for (std::size_t i = 0; i < loaded.picks.size(); ++i) {
+      state->corpus.set_picks(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
+      state->never_picked += loaded.picks[i] == 0 ? 1 : 0;
+    }
+    state->counters = loaded.counters;
+    state->yields = std::move(loaded.yields);
+    state->last_kept = loaded.last_kept;
+    state->guide = std::move(guide);
+  }
+
+  // --- working
+
+  // Whether the repeated batch came out as it did the first time.
+  void check_repeated() {
+    CampaignCounters stored = store->counters(state->counters.batches);
+    const CampaignCounters& now = state->counters;
+    if (stored.valid != now.valid || stored.kept != now.kept || stored.faults != now.faults ||
+        stored.covered != now.covered)
+      fail(ErrorCode::environment,
+           "{}: batch {} does not come out as it did the first time, so the campaign cannot be gone on with; was it "
+           "begun on another kind of processor, or with other versions of the libraries?",
+           folder.string(), now.batches);
+  }
+
+  double seconds() const { return base_seconds + since(session_start); }
+
+  void snapshot() {
+    if (state->counters.batches == snapshot_batch) return;
+    synchronise(folder);
+    snapshots->save(*state);
+    snapshot_batch = state->counters.batches;
+    snapshot_time = Clock::now();
+    // Often at first, so that a process that is soon killed again still gets further.
+    snapshot_interval = std::min(options.snapshot_seconds, snapshot_interval * 2);
+  }
+
+  std::string reached(const Budget& budget) const {
+    const CampaignCounters& c = state->counters;
+    if (budget.iterations > 0 && c.iterations >= budget.iterations)
+      return fmt::format("{} iterations are done", format_count(c.iterations));
+    if (budget.outputs > 0 && c.kept >= budget.outputs) return fmt::format("{} mutants are kept", format_count(c.kept));
+    if (budget.faults > 0 && c.faults >= budget.faults)
+      return fmt::format("{} faults are found", format_count(c.faults));
+    if (budget.seconds > 0 && seconds() >= budget.seconds)
+      return fmt::format("{} of work are done", format_duration(seconds()));
+    return "";
+  }
+
+  void begin_status(const Budget& budget) {
+    status = CampaignStatus();
+    status.record = &record;
+    status.folder = folder.string();
+    status.budget = budget;
+    status.resumed = resumed;
+    status.seeds = static_cast<std::int64_t>(store->seeds().size());
+    status.wrong_seeds = store->wrong_seeds();
+    status.repeat_until = store->last_batch();
+    CampaignReader reader(folder);
+    status.history = reader.timeline(CampaignStatus::kHistory / 2);
+    std::int64_t last = store->last_fault();
+    FaultFilter filter;
+    filter.first = std::max<std::int64_t>(1, last - static_cast<std::int64_t>(CampaignStatus::kRecent) + 1);
+    for (FaultRecord& fault : reader.faults(filter)) status.recent.insert(status.recent.begin(), std::move(fault));
+    update_status();
+  }
+
+  void update_status() {
+    status.counters = state->counters;
+    status.corpus = state->corpus.size();
+    status.never_picked = state->never_picked;
+    status.seconds = seconds();
+    status.session_seconds = since(session_start);
+    status.picks_since_kept = state->counters.iterations - state->last_kept;
+    status.since_kept = kept_time ? since(*kept_time) : -1;
+    status.since_fault = fault_time ? since(*fault_time) : -1;
+    status.classes = state->yields.classes;
+    status.mutators.clear();
+    for (const YieldRecord& yield : state->yields.mutators) {
+      if (yield.mutants > 0) status.mutators.push_back(yield);
+    }
+    std::sort(status.mutators.begin(), status.mutators.end(),
+              [](const YieldRecord& a, const YieldRecord& b) { return a.name < b.name; });
+  }
+
+  void note_batch(const BatchRecord& batch, double batch_seconds, std::int64_t batch_valid) {
+    if (!batch.inputs.empty()) kept_time = Clock::now();
+    if (!batch.faults.empty()) fault_time = Clock::now();
+    for (const FaultRecord& fault : batch.faults) status.recent.insert(status.recent.begin(), fault);
+    if (status.recent.size() > CampaignStatus::kRecent) status.recent.resize(CampaignStatus::kRecent);
+    status.session_mutants += batch_valid;
+    // A mean over about the last three seconds.
+    double now = static_cast<double>(batch_valid) / std::max(batch_seconds, 1e-9);
+    double weight = std::min(1.0, batch_seconds / 3);
+    status.rate = status.rate == 0 ? now : status.rate + weight * (now - status.rate);
+    TimelinePoint point;
+    static_cast<CampaignCounters&>(point) = batch.counters;
+    point.seconds = seconds();
+    status.history.push_back(point);
+    if (status.history.size() <= CampaignStatus::kHistory) return;
+    std::vector<TimelinePoint> thinned;
+    for (std::size_t i = 0; i < status.history.size(); i += 2) thinned.push_back(status.history[i]);
+    if (thinned.back().batches != point.batches) thinned.push_back(point);
+    status.history = std::move(thinned);
+  }
+
+  std::string run(const Budget& budget, const std::vector<Listener*>& listeners) {
+    session_start = Clock::now();
+    snapshot_time = session_start;
+    snapshot_batch = state->counters.batches;
+    begin_status(budget);
+    for (Listener* listener : listeners) listener->started(status);
+    repeat(listeners);
+    // Repeating is not progress, so it does not count as work.
+    session_start = Clock::now();
+    std::string reason;
+    status.stage = CampaignStage::running;
+    while ((reason = reached(budget)).empty()) {
+      if (interrupted()) {
+        snapshot();
+        fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
+             folder.string(), format_count(state->counters.iterations));
+      }
+      Clock::time_point start = Clock::now();
+      std::int64_t valid_before = state->counters.valid;
+      BatchRecord batch = runner->run(*state);
+      std::vector<std::int64_t> pick_counts;
+      for (std::int64_t id : batch.picks) pick_counts.push_back(state->corpus.at(id).picks);
+      store->add(batch, state->yields, pick_counts, seconds());
+      note_batch(batch, since(start), state->counters.valid - valid_before);
+      update_status();
+      for (Listener* listener : listeners) listener->batch(status, batch.faults);
+      if (since(snapshot_time) >= snapshot_interval) snapshot();
+    }
+    snapshot();
+    base_seconds = store->seconds();
+    status.stage = CampaignStage::finished;
+    update_status();
+    for (Listener* listener : listeners) listener->finished(status, reason);
+    return reason;
+  }
+
+  // The batches between the snapshot and the last one stored.
+  void repeat(const std::vector<Listener*>& listeners) {
+    status.stage = CampaignStage::repeating;
+    bool repeated = false;
+    while (state->counters.batches < status.repeat_until) {
+      if (interrupted()) {
+        snapshot();
+        fail(ErrorCode::interrupted, "{}: stopped while repeating batch {} of {}; the same command goes on from there",
+             folder.string(), state->counters.batches, status.repeat_until);
+      }
+      BatchRecord batch = runner->run(*state);
+      check_repeated();
+      repeated = true;
+      update_status();
+      for (Listener* listener : listeners) listener->batch(status, batch.faults);
+      if (since(snapshot_time) >= snapshot_interval) snapshot();
+    }
+    if (repeated) snapshot();
+  }
+
+  fs::path folder;
+  FolderLock lock;
+  CampaignOptions options;
+  Tracer& tracer;
+  std::shared_ptr<const Profile> profile;
+  CampaignRecord record;
+  bool resumed = false;
+  std::optional<Store> store;
+  std::optional<Snapshots> snapshots;
+  std::optional<MutationEngine> engine;
+  std::unique_ptr<CampaignState> state;
+  std::optional<BatchRunner> runner;
+  CampaignStatus status;
+  double base_seconds = 0;
+  double snapshot_interval = 1;
+  std::int64_t snapshot_batch = -1;
+  Clock::time_point session_start = Clock::now();
+  Clock::time_point snapshot_time = session_start;
+  std::optional<Clock::time_point> kept_time, fault_time;
+};
+
+Campaign::Campaign(const fs::path& folder, const CampaignSettings& settings, const CampaignSubject& subject,
+                   const CampaignOptions& options) {
+  check_settings(settings);
+  check_fits(subject.tracer.network(), subject.data.images, subject.data.name);
+  impl_ = std::make_unique<Impl>(folder, settings, subject, options);
+}
+
+Campaign::~Campaign() = default;
+
+const CampaignRecord& Campaign::record() const {
+  return impl_->record;
+}
+
+std::string Campaign::run(const Budget& budget, const std::vector<Listener*>& listeners) {
+  return impl_->run(budget, listeners);
+}
+
+}  // namespace galvani

@@ -1,0 +1,96 @@
+#include "fuzz/fault_files.h"
+
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "galvani/base/error.h"
+#include "galvani/data/image.h"
+
+namespace galvani {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void failed(const fs::path& path, const char* what) {
+  fail(ErrorCode::environment, "{}: cannot be {}: {}", path.string(), what, std::strerror(errno));
+}
+
+class File {
+ public:
+  File(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+  bool good() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+// Nothing is synchronised here: the campaign does that before a snapshot says that the file is needed no more.
+void write_bytes(const fs::path& path, std::string_view bytes) {
+  File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  if (!file.good()) failed(path, "written");
+  for (std::size_t done = 0; done < bytes.size();) {
+    ssize_t n = ::write(file.fd(), bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) failed(path, "written");
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+// False: there is no such file, or it is longer than expected.
+bool read_bytes(const fs::path& path, std::size_t size, std::string& bytes) {
+  File file(path, O_RDONLY);
+  if (!file.good()) return false;
+  bytes.resize(size + 1);
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    ssize_t n = ::read(file.fd(), bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) failed(path, "read");
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  bytes.resize(done);
+  return done <= size;
+}
+
+}  // namespace
+
+std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predicted) {
+  return fmt::format("faults/{:08}-{}-{}.png", id, label, predicted);
+}
+
+void write_fault_file(const fs::path& path, std::string_view png, const std::uint8_t* pixels, const ImageShape& shape) {
+  thread_local std::string found;
+  if (!read_bytes(path, png.size(), found) || found != png) {
+    write_bytes(path, png);
+    if (!read_bytes(path, png.size(), found)) failed(path, "read back");
+  }
+  at::Tensor image = decode_image_tensor(found, path.string());
+  bool same = shape_of(image) == shape && std::memcmp(image.data_ptr(), pixels, shape.bytes()) == 0;
+  if (!same)
+    fail(ErrorCode::environment, "{}: does not hold what was written to it; is the disk all right?", path.string());
+}
+
+void remove_orphans(const fs::path& folder, std::int64_t last) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "faults", ignored)) {
+    std::string name = entry.path().filename().string();
+    std::int64_t id = 0;
+    auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    bool ours = error == std::errc() && *end == '-' && entry.path().extension() == ".png";
+    if (ours && id > last) fs::remove(entry.path(), ignored);
+  }
+}
+
+}  // namespace galvani

@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "galvani/base/progress.h"
+#include "galvani/fuzz/listener.h"
+
+namespace galvani {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+std::string coverage_text(const CampaignCounters& counters) {
+  if (counters.coverable > 0) return fmt::format("{:.2f}%", counters.coverage() * 100);
+  return fmt::format("{:.5g}", counters.covered);
+}
+
+class ProgressListener : public Listener {
+ public:
+  void started(const CampaignStatus& status) override {
+    if (status.repeat_until > status.counters.batches) {
+      progress_.emplace("repeating", status.repeat_until - status.counters.batches, "batches");
+      return;
+    }
+    begin(status);
+  }
+
+  void batch(const CampaignStatus& status, const std::vector<FaultRecord>&) override {
+    if (status.stage == CampaignStage::repeating) {
+      progress_->advance();
+      return;
+    }
+    if (!running_) begin(status);
+    progress_->note(fmt::format("{} iterations, {} faults, {} kept, coverage {}, corpus {}",
+                                format_count(status.counters.iterations), format_count(status.counters.faults),
+                                format_count(status.counters.kept), coverage_text(status.counters),
+                                format_count(status.corpus)));
+    progress_->advance(status.counters.mutants - mutants_);
+    mutants_ = status.counters.mutants;
+  }
+
+  void finished(const CampaignStatus&, const std::string&) override {
+    if (progress_) progress_->finish();
+  }
+
+ private:
+  void begin(const CampaignStatus& status) {
+    running_ = true;
+    mutants_ =
+        status.stage == CampaignStage::running ? status.counters.mutants - per_batch(status) : status.counters.mutants;
+    std::int64_t batches = 0;
+    if (status.budget.iterations > 0) {
+      std::int64_t picks = status.record->settings.batch;
+      batches = (status.budget.iterations + picks - 1) / picks;
+    }
+    std::int64_t total = batches > 0 ? batches * per_batch(status) - mutants_ : 0;
+    progress_.emplace("fuzzing", std::max<std::int64_t>(0, total), "mutants");
+  }
+  static std::int64_t per_batch(const CampaignStatus& status) {
+    return status.record->settings.batch * status.record->settings.energy;
+  }
+
+  std::optional<Progress> progress_;
+  bool running_ = false;
+  std::int64_t mutants_ = 0;
+};
+
+json counters_json(const CampaignStatus& status) {
+  const CampaignCounters& c = status.counters;
+  return {{"batches", c.batches},
+          {"iterations", c.iterations},
+          {"mutants", c.mutants},
+          {"valid", c.valid},
+          {"outputs", c.kept},
+          {"faults", c.faults},
+          {"distinct_faults", c.distinct_faults},
+          {"kept_faults", c.kept_faults},
+          {"resets", c.resets},
+          {"covered", c.covered},
+          {"coverable", c.coverable > 0 ? json(c.coverable) : json()},
+          {"coverage", c.coverage()},
+          {"corpus", status.corpus},
+          {"seconds", status.seconds},
+          {"rate", status.rate}};
+}
+
+json fault_json(const FaultRecord& fault) {
+  return {
+      {"id", fault.id},     {"label", fault.label}, {"predicted", fault.predicted}, {"confidence", fault.confidence},
+      {"rule", fault.rule}, {"file", fault.file}};
+}
+
+json yields_json(const std::vector<YieldRecord>& yields) {
+  json all = json::array();
+  for (const YieldRecord& y : yields)
+    all.push_back({{"name", y.name},
+                   {"mutants", y.mutants},
+                   {"valid", y.valid},
+                   {"outputs", y.kept},
+                   {"faults", y.faults},
+                   {"kept_faults", y.kept_faults}});
+  return all;
+}
+
+class JsonListener : public Listener {
+ public:
+  void started(const CampaignStatus& status) override {
+    json j = counters_json(status);
+    j["event"] = "started";
+    j["folder"] = status.folder;
+    j["resumed"] = status.resumed;
+    j["seeds"] = status.seeds;
+    j["wrong_seeds"] = status.wrong_seeds;
+    j["guide"] = status.record->settings.guide;
+    print(j);
+  }
+
+  void batch(const CampaignStatus& status, const std::vector<FaultRecord>& faults) override {
+    if (Clock::now() - printed_ < std::chrono::seconds(1)) return;
+    json j = counters_json(status);
+    j["event"] = status.stage == CampaignStage::repeating ? "repeating" : "status";
+    j["recent"] = json::array();
+    for (const FaultRecord& fault : status.recent) j["recent"].push_back(fault_json(fault));
+    print(j);
+  }
+
+  void finished(const CampaignStatus& status, const std::string& reason) override {
+    json j = counters_json(status);
+    j["event"] = "finished";
+    j["reason"] = reason;
+    j["mutators"] = yields_json(status.mutators);
+    j["classes"] = yields_json(status.classes);
+    print(j);
+  }
+
+ private:
+  // At once: who reads the lines must not lose any when the process is killed.
+  void print(const json& j) {
+    printed_ = Clock::now();
+    fmt::print("{}\n", j.dump(-1, ' ', false, json::error_handler_t::replace));
+    std::fflush(stdout);
+  }
+
+  Clock::time_point printed_ = Clock::now();
+};
+
+}  // namespace
+
+std::unique_ptr<Listener> make_progress_listener() {
+  return std::make_unique<ProgressListener>();
+}
+
+std::unique_ptr<Listener> make_json_listener() {
+  return std::make_unique<JsonListener>();
+}
+
+}  // namespace galvani

@@ -1,0 +1,75 @@
+#include "fuzz/seeds.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "galvani/base/error.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/progress.h"
+#include "galvani/base/rng.h"
+#include "galvani/model/evaluate.h"
+
+namespace galvani {
+namespace {
+
+constexpr std::int64_t kMicroBatchesPerChunk = 16;
+
+}  // namespace
+
+Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, std::uint64_t seed) {
+  if (data.size() == 0) bad_input("{}: has no inputs", data.name);
+  const auto* labels = data.labels.data_ptr<std::int64_t>();
+  std::int64_t classes = network.info().classes;
+  if (std::int64_t largest = data.labels.max().item<std::int64_t>(); largest >= classes)
+    bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
+              classes, classes - 1);
+  std::vector<std::int64_t> order;
+  for (std::int64_t item : Rng(seed).derive("seeds").sample(data.size(), data.size())) {
+    if (labels[item] >= 0) order.push_back(item);
+  }
+  if (order.empty()) bad_input("{}: has no labels, so it cannot be known which inputs the model gets right", data.name);
+  Seeds seeds;
+  std::int64_t chunk = network.execution().micro_batch * kMicroBatchesPerChunk;
+  Progress progress("choosing seeds", count, "seeds");
+  for (std::size_t first = 0; first < order.size() && static_cast<std::int64_t>(seeds.records.size()) < count;) {
+    check_interrupt();
+    std::size_t end = std::min(order.size(), first + static_cast<std::size_t>(chunk));
+    at::Tensor rows = at::empty({static_cast<std::int64_t>(end - first)}, at::kLong);
+    std::copy(order.begin() + static_cast<std::ptrdiff_t>(first), order.begin() + static_cast<std::ptrdiff_t>(end),
+              rows.data_ptr<std::int64_t>());
+    Predictions said = predict(network, data.images.index_select(0, rows));
+    at::Tensor confidence = said.probabilities.gather(1, said.labels.unsqueeze(1)).squeeze(1).contiguous();
+    std::size_t before = seeds.records.size();
+    for (std::size_t i = first; i < end && static_cast<std::int64_t>(seeds.records.size()) < count; ++i) {
+      std::int64_t item = order[i];
+      std::int64_t predicted = said.labels.data_ptr<std::int64_t>()[i - first];
+      auto sure = static_cast<double>(confidence.data_ptr<float>()[i - first]);
+      if (predicted == labels[item]) {
+        seeds.records.push_back({static_cast<std::int64_t>(seeds.records.size()) + 1, item, predicted, sure, 0, 0});
+        seeds.images.push_back(data.images[item].clone());
+      } else {
+        seeds.wrong.push_back({item, labels[item], predicted, sure});
+      }
+    }
+    progress.advance(static_cast<std::int64_t>(seeds.records.size() - before));
+    first = end;
+  }
+  if (seeds.records.empty())
+    bad_input("{}: the model gets none of its inputs right; the first suspect is preprocessing ({})", data.name,
+              network.card().preprocess.str());
+  std::sort(seeds.wrong.begin(), seeds.wrong.end(),
+            [](const WrongSeedRecord& a, const WrongSeedRecord& b) { return a.item < b.item; });
+  return seeds;
+}
+
+std::vector<std::string> class_names(const Network& network, const Dataset& data) {
+  std::vector<std::string> names = network.card().class_names;
+  names.resize(static_cast<std::size_t>(network.info().classes));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) names[i] = data.class_name(static_cast<std::int64_t>(i));
+  }
+  return names;
+}
+
+}  // namespace galvani

@@ -1,0 +1,71 @@
+// What a campaign knows between two batches, and its snapshots.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include "fuzz/store.h"
+#include "galvani/fuzz/corpus.h"
+#include "galvani/fuzz/guide.h"
+#include "galvani/fuzz/records.h"
+#include "galvani/fuzz/scheduler.h"
+
+namespace galvani {
+
+// Which images were seen, by 128 bits of their SHA-256 and their label.
+class SeenImages {
+ public:
+  // True if it was not there.
+  bool insert(const std::string& sha256, std::int64_t label);
+
+ private:
+  struct Key {
+    std::uint64_t a, b;
+    bool operator==(const Key& other) const { return a == other.a && b == other.b; }
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return key.a; }
+  };
+  std::unordered_set<Key, Hash> keys_;
+};
+
+struct CampaignState {
+  Corpus corpus;
+  std::unique_ptr<Guide> guide;
+  std::unique_ptr<Scheduler> scheduler;
+  CampaignCounters counters;
+  Yields yields;                     // every mutator and class there is, drawn or not
+  std::int64_t last_kept = 0;        // iteration in which a mutant was kept, or the guide was reset
+  std::int64_t never_picked = 0;     // entries
+  SeenImages seen_kept, seen_fault;  // the seeds are among the kept
+};
+
+// Snapshots in state/: what does not follow from the store alone. `campaign` tells campaigns apart.
+class Snapshots {
+ public:
+  Snapshots(std::filesystem::path folder, std::string campaign);
+
+  void save(const CampaignState& state) const;
+  // Batches of which there are snapshots, newest first.
+  std::vector<std::int64_t> batches() const;
+  // Fills in everything but the corpus, of which it sets the numbers of picks once its entries are there: a function
+  // that adds them is called after the number of entries is known. Error(bad_input) if it is damaged.
+  struct Loaded {
+    CampaignCounters counters;
+    Yields yields;
+    std::int64_t last_kept = 0;
+    std::vector<std::int64_t> picks;
+  };
+  Loaded load(std::int64_t batch, Guide& guide) const;
+
+ private:
+  std::filesystem::path path(std::int64_t batch) const;
+
+  std::filesystem::path folder_;
+  std::string campaign_;
+};
+
+}  // namespace galvani

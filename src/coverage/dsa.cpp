@@ -23,6 +23,8 @@ class DistanceSurprise : public SurpriseScore {
     for (auto& distance : to_others_) distance = kUnknown;
   }
 
+  bool exact() const override { return true; }
+
  private:
   static constexpr double kUnknown = -1;
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();

@@ -48,6 +48,8 @@ class LikelihoodSurprise : public SurpriseScore {
     for (std::int64_t label = 0; label < reference.classes(); ++label) add_class(reference, label, options.bandwidth);
   }
 
+  bool exact() const override { return false; }
+
  private:
   void add_class(const Reference& reference, std::int64_t label, double bandwidth) {
     std::int64_t n = reference.count(label);

@@ -40,6 +40,8 @@ class MahalanobisSurprise : public SurpriseScore {
     }
   }
 
+  bool exact() const override { return true; }
+
  private:
   void run(const at::Tensor& traces, std::int64_t label, double* out) const override {
     for (std::int64_t i = 0; i < traces.size(0); ++i)

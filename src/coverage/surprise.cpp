@@ -61,7 +61,7 @@ class SurpriseCoverage : public SetCriterion {
     for (std::size_t i = 0; i < scores.size(); ++i) {
       double position = scores[i] / width_;
       // Which side of an edge a score falls on must not depend on how the batch was cut.
-      if (std::abs(position - std::round(position)) < 1e-7 * (1 + std::abs(position)))
+      if (!score_->exact() && std::abs(position - std::round(position)) < 1e-7 * (1 + std::abs(position)))
         position = score_->score_alone(traces, static_cast<std::int64_t>(i)) / width_;
       if (std::isfinite(position) && std::abs(position) < 1e15) {
         auto bucket = static_cast<std::int64_t>(std::floor(position));

@@ -18,8 +18,11 @@ class SurpriseScore {
 
   // One score per input; NaN for inputs that are not usable, or whose predicted class has no training traces.
   std::vector<double> score(const Traces& traces) const;
-  // The same number from a plain loop in double precision: what `score` may differ from in its last bits.
+  // The same number from a plain loop in double precision, from which `score` may differ in its last bits unless it is
+  // exact.
   double score_alone(const Traces& traces, std::int64_t row) const;
+
+  virtual bool exact() const = 0;
 
   const std::vector<std::string>& notes() const { return notes_; }
 

@@ -8,7 +8,6 @@
 #include "fuzz/fault_files.h"
 #include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
-#include "galvani/data/image.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -17,7 +16,6 @@ namespace {
 // What the mutants of one call may take, with their traces. A constant, for it decides which mutants share a
 // micro-batch.
 constexpr std::int64_t kChunkBytes = std::int64_t{256} << 20;
-constexpr int kPngLevel = 1;
 
 }  // namespace
 
@@ -245,7 +243,7 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
   workers().run(static_cast<std::int64_t>(finds.size()), [&](std::int64_t index, int) {
     Find& find = finds[static_cast<std::size_t>(index)];
     const std::uint8_t* own = pixels + find.row * shape.bytes();
-    find.png = encode_png(own, shape.channels, shape.height, shape.width, kPngLevel);
+    find.png = encode_mutant(own, shape);
     find.input.sha256 = sha256({reinterpret_cast<const char*>(own), shape.bytes()});
     find.input.rule = engine_.set().text(*judged.rules[find.row]);
     find.fault.sha256 = find.input.sha256;

@@ -28,6 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kFirstInterval = 1;  // seconds until the first snapshot
+
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -129,9 +131,11 @@ struct Campaign::Impl {
       remove_temporary_files(folder);
       open_store(subject);
       remove_orphans(folder, store->last_fault());
+      restore_files();
       resume();
     } else {
-      prepare_folder(folder);
+      clear_folder(folder);
+      make_subfolders(folder);
       record = make_record(settings, subject);
       create(subject);
     }
@@ -149,6 +153,7 @@ struct Campaign::Impl {
   }
 
   at::Tensor fetch(std::int64_t id) {
+    if (chosen != nullptr) return chosen->images[static_cast<std::size_t>(id - 1)];
     return decode_image_tensor(store->image(id), fmt::format("{}, image {}", folder.string(), id));
   }
 
@@ -196,7 +201,9 @@ struct Campaign::Impl {
     make_engine(subject, seeds);
     std::vector<std::string> names = class_names(tracer.network(), subject.data);
     make_state(seeds, names);
+    chosen = &seeds;
     std::vector<double> gains = runner->absorb_seeds(*state);
+    chosen = nullptr;
     std::vector<NewSeed> rows;
     std::vector<std::string> hashes;
     for (std::size_t i = 0; i < seeds.records.size(); ++i) {
@@ -224,6 +231,29 @@ struct Campaign::Impl {
       make_engine(subject, seeds);
       make_state(seeds, store->class_names());
     }
+  }
+
+  // Files of faults that a power failure or a hasty hand took: a lineage says what was in them.
+  void restore_files() {
+    CampaignReader reader(folder);
+    std::vector<FaultRecord> lost;
+    reader.for_each_fault({}, [&](const FaultRecord& fault) {
+      std::error_code error;
+      std::uintmax_t size = fs::file_size(folder / fault.file, error);
+      if (error || size == 0) lost.push_back(fault);
+    });
+    for (const FaultRecord& fault : lost) {
+      std::vector<Rule> rules;
+      for (const std::string& rule : reader.lineage(fault).rules) rules.push_back(engine->set().parse(rule));
+      at::Tensor image = engine->replay(fetch(fault.seed), rules).image.contiguous();
+      const auto* pixels = static_cast<const std::uint8_t*>(image.data_ptr());
+      if (sha256({reinterpret_cast<const char*>(pixels), engine->shape().bytes()}) != fault.sha256) {
+        log::warn("{}: is lost, and its lineage does not lead to the same image any more", fault.file);
+        continue;
+      }
+      write_fault_file(folder / fault.file, encode_mutant(pixels, engine->shape()), pixels, engine->shape());
+    }
+    if (!lost.empty()) log::info("{}: {} lost files of faults were made again", folder.string(), lost.size());
   }
 
   void remember_seeds() {
@@ -297,7 +327,6 @@ struct Campaign::Impl {
 
   void snapshot() {
     if (state->counters.batches == snapshot_batch) return;
-    synchronise(folder);
     snapshots->save(*state);
     snapshot_batch = state->counters.batches;
     snapshot_time = Clock::now();
@@ -378,6 +407,7 @@ struct Campaign::Impl {
     session_start = Clock::now();
     snapshot_time = session_start;
     snapshot_batch = state->counters.batches;
+    snapshot_interval = std::min(kFirstInterval, options.snapshot_seconds);
     begin_status(budget);
     for (Listener* listener : listeners) listener->started(status);
     repeat(listeners);
@@ -437,6 +467,7 @@ struct Campaign::Impl {
   std::shared_ptr<const Profile> profile;
   CampaignRecord record;
   bool resumed = false;
+  const Seeds* chosen = nullptr;  // while there is no store to fetch them from
   std::optional<Store> store;
   std::optional<Snapshots> snapshots;
   std::optional<MutationEngine> engine;
@@ -444,7 +475,7 @@ struct Campaign::Impl {
   std::optional<BatchRunner> runner;
   CampaignStatus status;
   double base_seconds = 0;
-  double snapshot_interval = 1;
+  double snapshot_interval = 0;  // set by run
   std::int64_t snapshot_batch = -1;
   Clock::time_point session_start = Clock::now();
   Clock::time_point snapshot_time = session_start;
@@ -455,6 +486,7 @@ Campaign::Campaign(const fs::path& folder, const CampaignSettings& settings, con
                    const CampaignOptions& options) {
   check_settings(settings);
   check_fits(subject.tracer.network(), subject.data.images, subject.data.name);
+  check_folder(folder);
   impl_ = std::make_unique<Impl>(folder, settings, subject, options);
 }
 

@@ -35,7 +35,7 @@ class File {
   int fd_;
 };
 
-// Nothing is synchronised here: the campaign does that before a snapshot says that the file is needed no more.
+// Nothing is synchronised with the disk: a file that a power failure took is made again from its lineage.
 void write_bytes(const fs::path& path, std::string_view bytes) {
   File file(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.good()) failed(path, "written");
@@ -68,6 +68,11 @@ bool read_bytes(const fs::path& path, std::size_t size, std::string& bytes) {
 
 std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predicted) {
   return fmt::format("faults/{:08}-{}-{}.png", id, label, predicted);
+}
+
+std::string encode_mutant(const std::uint8_t* pixels, const ImageShape& shape) {
+  constexpr int kLevel = 1;
+  return encode_png(pixels, shape.channels, shape.height, shape.width, kLevel);
 }
 
 void write_fault_file(const fs::path& path, std::string_view png, const std::uint8_t* pixels, const ImageShape& shape) {

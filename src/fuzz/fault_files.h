@@ -13,6 +13,9 @@ namespace galvani {
 // Relative to the campaign's folder.
 std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predicted);
 
+// As it is kept in files and in the store.
+std::string encode_mutant(const std::uint8_t* pixels, const ImageShape& shape);
+
 // Writes the PNG and reads it back: Error(environment) unless the file now holds exactly these pixels. A file that
 // already does is left alone.
 void write_fault_file(const std::filesystem::path& path, std::string_view png, const std::uint8_t* pixels,

@@ -63,19 +63,24 @@ void make_subfolders(const fs::path& folder) {
   make_folder(folder / "state");
 }
 
-void prepare_folder(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+void check_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error) || fs::exists(folder / "campaign.toml", error)) return;
+  if (!fs::is_directory(folder, error)) bad_usage("{}: is not a folder; choose another with -o", folder.string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     std::string name = entry.path().filename().string();
     if (!is_ours(name))
       bad_usage("{}: holds '{}' and no campaign; choose another folder with -o", folder.string(), printable(name));
   }
+}
+
+void clear_folder(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().filename() == kLockName) continue;
     fs::remove_all(entry.path(), error);
     if (error) fail(ErrorCode::environment, "{}: cannot be removed: {}", entry.path().string(), error.message());
   }
-  make_subfolders(folder);
 }
 
 void remove_temporary_files(const fs::path& folder) {
@@ -87,15 +92,6 @@ void remove_temporary_files(const fs::path& folder) {
         fs::remove(entry.path(), ignored);
     }
   }
-}
-
-void synchronise(const fs::path& folder) {
-  int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  int result = ::syncfs(fd);
-  int reason = errno;
-  ::close(fd);
-  if (result != 0) fail(ErrorCode::environment, "{}: cannot be written: {}", folder.string(), std::strerror(reason));
 }
 
 }  // namespace galvani

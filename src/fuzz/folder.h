@@ -17,15 +17,13 @@ class FolderLock {
   int fd_;
 };
 
-// Makes the folder with its subfolders, or clears away what a start that was cut off has left. Usage error if it holds
-// anything else.
-void prepare_folder(const std::filesystem::path& folder);
+// Usage error if there is a folder that holds anything but a campaign or the beginning of one.
+void check_folder(const std::filesystem::path& folder);
+// Clears away what a start that was cut off has left. REQUIRES check_folder and the lock.
+void clear_folder(const std::filesystem::path& folder);
 void make_subfolders(const std::filesystem::path& folder);
 
 // Files that were being written when a process was killed.
 void remove_temporary_files(const std::filesystem::path& folder);
-
-// Everything written in the folder's file system reaches the disk.
-void synchronise(const std::filesystem::path& folder);
 
 }  // namespace galvani

@@ -124,6 +124,8 @@ std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wante
     const std::string& other = wanted_values[next++];
     if (matters == Matters::no || shown(value) == other) return;
     bool hash = std::string(key) == "sha256";
+    // What is profiled follows from the other settings.
+    if (std::string(section) == "profile" && !result.empty()) return;
     std::string name = std::string(section) == "settings" ? key : std::string(section) + " " + key;
     result.push_back(hash ? fmt::format("the {} has another content", section)
                           : fmt::format("{} is {} there and {} here", name, printable(shown(value)), printable(other)));

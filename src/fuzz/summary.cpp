@@ -83,18 +83,19 @@ std::vector<std::string> Gate::metrics() {
 }
 
 Gate::Gate(const std::string& text) : text_(text) {
-  std::string packed;
-  for (char c : text) {
-    if (c != ' ') packed += c;
-  }
-  std::size_t at = packed.find_first_of("<>=!");
-  std::size_t end = packed.find_first_not_of("<>=!", at);
+  auto trimmed = [](const std::string& part) {
+    std::size_t first = part.find_first_not_of(' ');
+    return first == std::string::npos ? "" : part.substr(first, part.find_last_not_of(' ') - first + 1);
+  };
+  std::size_t at = text.find_first_of("<>=!");
+  std::size_t end = text.find_first_not_of("<>=!", at);
   static const std::vector<std::string> comparisons = {">", ">=", "<", "<=", "==", "!="};
   if (at != std::string::npos && end != std::string::npos) {
-    metric_ = packed.substr(0, at);
-    comparison_ = packed.substr(at, end - at);
-    const char* last = packed.data() + packed.size();
-    auto [stop, error] = std::from_chars(packed.data() + end, last, bound_);
+    metric_ = trimmed(text.substr(0, at));
+    comparison_ = text.substr(at, end - at);
+    std::string number = trimmed(text.substr(end));
+    const char* last = number.data() + number.size();
+    auto [stop, error] = std::from_chars(number.data(), last, bound_);
     if (error != std::errc() || stop != last) comparison_.clear();
   }
   if (std::find(comparisons.begin(), comparisons.end(), comparison_) == comparisons.end())

@@ -1,0 +1,84 @@
+#include "galvani/fuzz/summary.h"
+
+#include <gtest/gtest.h>
+
+#include "fuzz/testing.h"
+#include "galvani/base/files.h"
+
+namespace galvani {
+namespace {
+
+TEST(Summary, PielouEvenness) {
+  EXPECT_DOUBLE_EQ(pielou_evenness({5, 5, 5, 5}), 1);
+  EXPECT_DOUBLE_EQ(pielou_evenness({20, 0, 0, 0}), 0);
+  EXPECT_DOUBLE_EQ(pielou_evenness({0, 0}), 0);
+  EXPECT_DOUBLE_EQ(pielou_evenness({}), 0);
+  // Two of four classes, evenly: log 2 / log 4.
+  EXPECT_DOUBLE_EQ(pielou_evenness({7, 7, 0, 0}), 0.5);
+  // 1/2, 1/4, 1/4 of three: (1.5 log 2) / log 3.
+  EXPECT_NEAR(pielou_evenness({2, 1, 1}), 0.946394630, 1e-9);
+}
+
+TEST(Summary, Gates) {
+  CampaignSummary summary;
+  summary.counters.faults = 3;
+  summary.rft = 0.25;
+  summary.impartiality = 0.5;
+  EXPECT_TRUE(Gate("faults>0").met(summary));
+  EXPECT_TRUE(Gate("faults >= 3").met(summary));
+  EXPECT_FALSE(Gate("faults>3").met(summary));
+  EXPECT_TRUE(Gate("rft<0.3").met(summary));
+  EXPECT_FALSE(Gate("rft<=0.2").met(summary));
+  EXPECT_TRUE(Gate("oi==0.5").met(summary));
+  EXPECT_FALSE(Gate("oi!=0.5").met(summary));
+  for (const char* wrong : {"", "faults", "faults>", "faults>x", "faults=>3", ">3", "faults>3 2"})
+    EXPECT_NE(testing::error_of([&] { Gate gate(wrong); }), "") << wrong;
+  EXPECT_NE(testing::error_of([] { Gate gate("fault>0"); }).find("did you mean 'faults'"), std::string::npos);
+}
+
+TEST(Settings, Durations) {
+  EXPECT_EQ(parse_duration("90"), 90);
+  EXPECT_EQ(parse_duration("90s"), 90);
+  EXPECT_EQ(parse_duration("1.5m"), 90);
+  EXPECT_EQ(parse_duration("6h"), 21600);
+  EXPECT_EQ(parse_duration("1d"), 86400);
+  for (const char* wrong : {"", "h", "6x", "-3s", "0", "inf", "1e400"})
+    EXPECT_NE(testing::error_of([&] { parse_duration(wrong); }), "") << wrong;
+}
+
+TEST(Settings, RecordsComeBackFromToml) {
+  TemporaryFolder folder;
+  CampaignRecord record;
+  record.settings.guide = "kmnc:k=1000";
+  record.settings.seed = 0xffffffffffffffffULL;
+  record.settings.alpha = 0.1;
+  record.settings.reset_when_full = true;
+  record.model = "/some/\"odd\" \\ path.onnx";
+  record.classes = 10;
+  record.execution = {32, true};
+  record.input = record.preprocess.input = "1,28,28";
+  record.preprocess.mean = "0.1,0.2,0.30000000000000004";
+  write_file(folder / "campaign.toml", record.to_toml());
+  CampaignRecord back = CampaignRecord::from_toml(folder / "campaign.toml");
+  EXPECT_EQ(back.to_toml(), record.to_toml());
+  EXPECT_TRUE(back.differences(record).empty());
+  EXPECT_EQ(back.settings.seed, record.settings.seed);
+  EXPECT_EQ(back.preprocess.input, "1,28,28");
+  CampaignRecord other = record;
+  other.settings.guide = "nc";
+  other.settings.energy = 7;
+  other.model = "elsewhere";
+  other.data_sha256 = "x";
+  std::vector<std::string> expected = {"guide is kmnc:k=1000 there and nc here", "energy is 64 there and 7 here",
+                                       "the data has another content"};
+  EXPECT_EQ(record.differences(other), expected);
+  write_file(folder / "bad.toml", "this is not TOML");
+  EXPECT_NE(testing::error_of([&] { CampaignRecord::from_toml(folder / "bad.toml"); }).find("is not TOML"),
+            std::string::npos);
+  write_file(folder / "little.toml", "[settings]\nguide = 3\n");
+  EXPECT_NE(testing::error_of([&] { CampaignRecord::from_toml(folder / "little.toml"); }).find("does not say"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace galvani

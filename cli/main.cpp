@@ -100,6 +100,7 @@ int run(int argc, char** argv) {
   add_predict_verb(app, common);
   add_profile_verb(app, common);
   add_replay_verb(app, common);
+  add_report_verb(app, common);
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);

@@ -28,6 +28,7 @@ void add_data_verb(CLI::App& app, Common& common);
 void add_export_verb(CLI::App& app, Common& common);
 void add_fuzz_verb(CLI::App& app, Common& common);
 void add_replay_verb(CLI::App& app, Common& common);
+void add_report_verb(CLI::App& app, Common& common);
 void add_stats_verb(CLI::App& app, Common& common);
 void add_train_verb(CLI::App& app, Common& common);
 void add_inspect_verb(CLI::App& app, Common& common);

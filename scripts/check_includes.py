@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "fuzz": FOUNDATION + ["coverage", "mutate", "attack", "attribute", "semantics", "generate"],
     "quality": FOUNDATION + ["coverage", "fuzz"],
     "repair": FOUNDATION + ["fuzz"],
-    "report": FOUNDATION + ["fuzz", "quality"],
+    "report": FOUNDATION + ["coverage", "mutate", "fuzz", "quality"],
     "cluster": FOUNDATION + ["coverage", "fuzz"],
 }
 ROOMS = list(MAY_INCLUDE)

@@ -1,0 +1,20 @@
+# Writes text files as C++ constants: cmake -DOUT=x.cpp -DSPACE=name::space -DFILES="a.html;b.css" -P embed.cmake
+# A file name's dots become underscores: page.css is `page_css`.
+set(text "// Written by scripts/embed.cmake.\nnamespace ${SPACE} {\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  string(REPLACE "." "_" name ${name})
+  file(READ ${file} content)
+  # Compilers need only take literals of 64 KiB, and adjacent ones are joined.
+  string(LENGTH "${content}" length)
+  set(from 0)
+  string(APPEND text "extern const char* const ${name};\nconst char* const ${name} =\n")
+  while(from LESS length)
+    string(SUBSTRING "${content}" ${from} 8000 piece)
+    string(APPEND text "R\"embedded(${piece})embedded\"\n")
+    math(EXPR from "${from} + 8000")
+  endwhile()
+  string(APPEND text ";\n")
+endforeach()
+string(APPEND text "}  // namespace ${SPACE}\n")
+file(WRITE ${OUT} "${text}")

@@ -1,0 +1,187 @@
+#include "report/gallery.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/options.h"
+#include "galvani/base/parallel.h"
+#include "galvani/base/progress.h"
+#include "galvani/data/image.h"
+
+namespace galvani {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kChunk = 512;
+constexpr int kDistinct = 1;  // flags of a fault, known to page.js
+constexpr int kKept = 2;
+
+std::vector<FaultRecord> choose(const CampaignReader& reader, std::int64_t most, Gallery& gallery) {
+  std::int64_t all = reader.counters().faults;
+  reader.for_each_fault({}, [&](const FaultRecord& fault) { gallery.distinct += fault.distinct ? 1 : 0; });
+  std::int64_t wanted = std::min(most, gallery.distinct);
+  std::int64_t repetitions = std::min(most, all) - wanted;
+  std::vector<FaultRecord> chosen;
+  std::int64_t rank = 0;
+  reader.for_each_fault({}, [&](const FaultRecord& fault) {
+    if (fault.distinct) {
+      // The rank-th of n is taken where rank·wanted/n steps up: `wanted` of them, evenly.
+      bool taken = rank * wanted / gallery.distinct != (rank + 1) * wanted / gallery.distinct;
+      ++rank;
+      if (!taken) return;
+      ++gallery.shown_distinct;
+    } else if (repetitions-- <= 0) {
+      return;
+    }
+    chosen.push_back(fault);
+  });
+  return chosen;
+}
+
+// A tree of steps, so that what lineages share is written once.
+class Steps {
+ public:
+  std::int64_t add(const std::vector<std::string>& rules) {
+    std::int64_t node = -1;
+    for (const std::string& rule : rules) {
+      auto [place, is_new] = rules_.try_emplace(rule, static_cast<std::int64_t>(rules_.size()));
+      if (is_new) texts_.push_back(rule);
+      auto [found, first] = nodes_.try_emplace({node, place->second}, static_cast<std::int64_t>(nodes_.size()));
+      if (first) {
+        tree_.push_back(node);
+        tree_.push_back(place->second);
+      }
+      node = found->second;
+    }
+    return node;
+  }
+  const std::vector<std::string>& texts() const { return texts_; }
+  const std::vector<std::int64_t>& tree() const { return tree_; }
+
+ private:
+  std::unordered_map<std::string, std::int64_t> rules_;
+  std::vector<std::string> texts_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> nodes_;
+  std::vector<std::int64_t> tree_;
+};
+
+// Undefined where the file is gone or is not what it was.
+std::vector<at::Tensor> read_images(const CampaignReader& reader, const std::vector<const FaultRecord*>& faults,
+                                    std::vector<std::string>& bad) {
+  std::vector<at::Tensor> images(faults.size());
+  std::vector<std::string> problems(faults.size());
+  QuietDecoders quiet;
+  workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
+    auto i = static_cast<std::size_t>(index);
+    try {
+      at::Tensor image = reader.image(*faults[i]);
+      std::string hash = sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
+      if (hash != faults[i]->sha256) bad_input("{}: holds other pixels than it did", faults[i]->file);
+      images[i] = image;
+    } catch (const Error& e) {
+      problems[i] = e.what();
+    }
+  });
+  for (std::string& problem : problems) {
+    if (!problem.empty()) bad.push_back(std::move(problem));
+  }
+  return images;
+}
+
+double rounded(double confidence) {
+  return std::round(confidence * 1e4) / 1e4;
+}
+
+}  // namespace
+
+Gallery make_gallery(const CampaignReader& reader, std::int64_t most, json& data) {
+  Gallery gallery;
+  std::vector<FaultRecord> chosen = choose(reader, most, gallery);
+  gallery.shown = static_cast<std::int64_t>(chosen.size());
+
+  std::unordered_map<std::string, std::size_t> mutator_index;
+  for (const json& mutator : data.at("mutators"))
+    mutator_index.emplace(mutator.at("name").get<std::string>(), mutator_index.size());
+  json faults = {{"id", json::array()},    {"true", json::array()}, {"pred", json::array()}, {"sure", json::array()},
+                 {"flags", json::array()}, {"seed", json::array()}, {"node", json::array()}, {"mutator", json::array()},
+                 {"thumb", json::array()}, {"file", json::array()}};
+  std::unordered_map<std::int64_t, SeedRecord> seeds;
+  for (const SeedRecord& seed : reader.seeds()) seeds.emplace(seed.id, seed);
+  std::unordered_map<std::int64_t, std::int64_t> seed_place;
+  json shown_seeds = json::array();
+  Tile tile;
+  std::optional<SheetMaker> seed_sheets;
+  Steps steps;
+  for (const FaultRecord& fault : chosen) {
+    auto [place, is_new] = seed_place.try_emplace(fault.seed, static_cast<std::int64_t>(seed_place.size()));
+    if (is_new) {
+      at::Tensor image = reader.image(fault.seed);
+      if (!seed_sheets) {
+        tile = tile_of(image.size(1), image.size(2));
+        gallery.reduced = tile.width != image.size(2) || tile.height != image.size(1);
+        seed_sheets.emplace(tile, image.size(0));
+      }
+      seed_sheets->add(image);
+      const SeedRecord& seed = seeds[fault.seed];
+      shown_seeds.push_back({seed.item, rounded(seed.confidence)});
+    }
+    auto mutator = mutator_index.find(fault.rule.substr(0, fault.rule.find(':')));
+    faults["id"].push_back(fault.id);
+    faults["true"].push_back(fault.label);
+    faults["pred"].push_back(fault.predicted);
+    faults["sure"].push_back(rounded(fault.confidence));
+    faults["flags"].push_back((fault.distinct ? kDistinct : 0) | (fault.kept() ? kKept : 0));
+    faults["seed"].push_back(place->second);
+    faults["node"].push_back(steps.add(reader.lineage(fault).rules));
+    faults["mutator"].push_back(mutator == mutator_index.end() ? -1 : static_cast<std::int64_t>(mutator->second));
+    faults["thumb"].push_back(-1);
+    faults["file"].push_back(fault.file);
+  }
+
+  // Mutants of one seed look alike: side by side they compress best. Equal images are stored once.
+  std::vector<std::size_t> order(chosen.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tie(chosen[a].seed, chosen[a].sha256) < std::tie(chosen[b].seed, chosen[b].sha256);
+  });
+  std::optional<SheetMaker> sheets;
+  std::unordered_map<std::string, std::int64_t> place_of;
+  Progress progress("pictures", gallery.shown, "faults");
+  for (std::size_t first = 0; first < order.size(); first += kChunk) {
+    check_interrupt();
+    std::size_t end = std::min(order.size(), first + kChunk);
+    std::vector<const FaultRecord*> group;
+    for (std::size_t i = first; i < end; ++i) group.push_back(&chosen[order[i]]);
+    std::vector<at::Tensor> images = read_images(reader, group, gallery.bad);
+    for (std::size_t i = 0; i < images.size(); ++i) {
+      if (!images[i].defined()) continue;
+      if (!sheets) sheets.emplace(tile, images[i].size(0));
+      auto [place, is_new] = place_of.try_emplace(group[i]->sha256, sheets->size());
+      if (is_new) sheets->add(images[i]);
+      faults["thumb"][order[first + i]] = place->second;
+    }
+    progress.advance(static_cast<std::int64_t>(group.size()));
+  }
+  progress.finish();
+  if (seed_sheets) gallery.seed_sheets = seed_sheets->finish();
+  gallery.images = sheets ? sheets->size() : 0;
+  if (sheets) gallery.fault_sheets = sheets->finish();
+
+  data["faults"] = std::move(faults);
+  data["seeds"] = std::move(shown_seeds);
+  data["rules"] = steps.texts();
+  data["nodes"] = steps.tree();
+  data["tile"] = {{"width", tile.width}, {"height", tile.height}, {"columns", kSheetColumns}, {"each", kTilesInSheet}};
+  return gallery;
+}
+
+}  // namespace galvani

@@ -72,8 +72,9 @@ void Store::add(const BatchRecord& batch, const Yields& yields, const std::vecto
     add_fault_.run(r.id, r.input, r.parent, r.seed, r.iteration, r.slot, r.rule, r.affine, r.label, r.predicted,
                    r.confidence, r.distinct, r.sha256, r.file);
   for (std::size_t i = 0; i < batch.picks.size(); ++i) add_pick_.run(batch.picks[i], pick_counts[i]);
-  for (const YieldRecord& y : yields.mutators)
-    add_mutator_.run(y.name, y.mutants, y.valid, y.kept, y.faults, y.kept_faults);
+  for (const YieldRecord& y : yields.mutators) {
+    if (y.mutants > 0) add_mutator_.run(y.name, y.mutants, y.valid, y.kept, y.faults, y.kept_faults);
+  }
   for (std::size_t label = 0; label < yields.classes.size(); ++label) {
     const YieldRecord& y = yields.classes[label];
     if (y.mutants > 0)

@@ -13,13 +13,16 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree
 import zipfile
 
 LIMIT = 120  # seconds for one command; far above what any takes
@@ -693,6 +696,151 @@ def _(w):
         expect(name in names, f"no {name} among {names}")
     w.done("trace", "eight.onnx", "--data", "digits:test[0:3]", "--neurons", "unit", "--taps", "conv1", "-o", "u.npz")
     expect(b"(3, 4704)" in zipfile.ZipFile(w / "u.npz").read("tap/conv1.npy")[:200], "not 6x28x28 units")
+
+
+# Campaigns.
+
+
+FUZZ = ["--data", "digits:test[0:300]", *PROFILE, "--seeds", 40, "--energy", 16, "--batch", 4, "--seed", 5]
+
+add_checks("help", [(verb, verb) for verb in ("fuzz", "replay", "stats", "export")], helps)
+
+
+def fuzz(*more, folder, iterations=24, guide="kmnc"):
+    return ["fuzz", "eight.onnx", *FUZZ, "--guide", guide, "--iterations", iterations, "-o", folder, *more]
+
+
+def store(folder):
+    """What a campaign stored, but for its clock."""
+    connection = sqlite3.connect(f"file:{folder / 'campaign.db'}?mode=ro", uri=True)
+    lines = [line for line in connection.iterdump() if not line.startswith('INSERT INTO "clock"')]
+    connection.close()
+    return lines
+
+
+@check("fuzz, stats, replay, export")
+def _(w):
+    lines = [json.loads(line) for line in w.done(*fuzz("--json", folder="all-run")).out.splitlines()]
+    expect_equal([line["event"] for line in (lines[0], lines[-2], lines[-1])], ["started", "finished", "summary"], "the events")
+    stats = json.loads(w.done("stats", "all-run", "--json").out)
+    expect_equal({k: stats[k] for k in lines[-1] if k != "event"}, {k: v for k, v in lines[-1].items() if k != "event"}, "stats")
+    expect_equal((stats["iterations"], stats["mutants"], stats["seeds"]), (24, 24 * 16, 40), "the work done")
+    expect(stats["faults"] > 0, "no faults")
+    for key in ("mutators", "by_class"):
+        expect_equal(sum(y["faults"] for y in stats[key]), stats["faults"], f"the faults of {key}")
+    expect_equal(sum(c["faults"] for c in stats["confusion"]), stats["faults"], "the faults of all pairs")
+    expect_equal(len(list((w / "all-run/faults").iterdir())), stats["faults"], "the files")
+    for part in ("RFT", "OI", "rotation", "kmnc:k=100"):
+        expect(part in w.done("stats", "all-run").out, f"no {part} in the text")
+    replay = json.loads(w.done("replay", "all-run", "--json").out)
+    expect_equal((replay["same_model"], replay["faults"], replay["fail"], replay["as_before"]),
+                 (True, stats["faults"], stats["faults"], stats["faults"]), "the replay")
+    other = json.loads(w.done("replay", "all-run", "--model", "one.onnx", "--json").out)
+    expect(not other["same_model"] and 0 < other["transfer_rate"] <= 1, str(other))
+    w.done("export", "all-run", "--to", "csv", "-o", "faults.csv")
+    rows = list(csv.DictReader((w / "faults.csv").open()))
+    expect_equal(len(rows), stats["faults"], "the exported rows")
+    expect(all(row["lineage"].count(" | ") + 1 == int(row["steps"]) for row in rows), "lineages have other lengths")
+    for form, target in (("npz", "faults.npz"), ("folder", "faults-folder")):
+        w.done("export", "all-run", "--to", form, "-o", target)
+        said = json.loads(w.done("predict", "eight.onnx", "--data", f"./{target}", "--json").out)
+        expect_equal((said["images"], said["accuracy"]), (stats["faults"], 0), f"images of the {form} and accuracy on them")
+    w.done("export", "all-run", "--what", "outputs", "--distinct", "--to", "npz", "-o", "outputs.npz")
+    w.refused(4, "export", "all-run", "--to", "csv", "-o", "no/such/folder/f.csv", names="no/such/folder")
+    # A fault's file that changed is noticed.
+    name = rows[0]["file"]
+    (w / "all-run" / name).write_bytes((w / "all-run" / rows[1]["file"]).read_bytes() if rows[0]["sha256"] != rows[1]["sha256"]
+                                      else b"")
+    expect_equal(w.run("replay", "all-run").code, 1, "the exit code of a replay with a changed file")
+    (w / "all-run" / name).unlink()
+    result = w.run("replay", "all-run")
+    expect(result.code == 1 and name in result.out, f"a missing file is not named: {result}")
+
+
+@check("fuzz goes on where it stopped")
+def _(w):
+    w.done(*fuzz(folder="at-once", iterations=40))
+    w.done(*fuzz(folder="in-parts", iterations=12))
+    again = [json.loads(line) for line in w.done(*fuzz("--json", "--threads", 1, folder="in-parts", iterations=40)).out.splitlines()]
+    expect_equal((again[0]["resumed"], again[0]["iterations"]), (True, 12), "the start of the second part")
+    expect_equal(store(w / "in-parts") == store(w / "at-once"), True, "the store equal to that of one go")
+    w.refused(2, *fuzz("--alpha", 0.3, folder="at-once"), names="alpha is 0.2 there and 0.3 here")
+    w.refused(2, *fuzz(folder="at-once", guide="nc"), names="guide is kmnc:k=100 there and nc:")
+
+
+@check("fuzz is interrupted")
+def _(w):
+    process = w.start(*fuzz("--json", folder="stopped", iterations=10**9))
+    try:
+        process.stdout.readline()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+    expect_equal(process.returncode, 130, "the exit code")
+    expect("the same command goes on" in err, err)
+    done = json.loads(w.done("stats", "stopped", "--json").out)["iterations"]
+    w.done(*fuzz(folder="stopped", iterations=done + 4))
+    w.done(*fuzz(folder="not-stopped", iterations=done + 4))
+    expect_equal(store(w / "stopped") == store(w / "not-stopped"), True, "the store equal to that of one go")
+
+
+@check("fuzz with every guide, scheduler and budget")
+def _(w):
+    for guide, more in (("random", ["--scheduler", "newest"]), ("deephunter:group=d", ["--scheduler", "coverage"]),
+                        ("nlc", ["--scheduler", "uniform"]), ("tknc", ["--reset-when-full", "--outputs", 5])):
+        folder = "guide-" + guide.split(":")[0]
+        w.done(*fuzz(*more, folder=folder, guide=guide, iterations=400 if "--outputs" in more else 8))
+        stats = json.loads(w.done("stats", folder, "--json").out)
+        if guide == "random":
+            expect_equal(stats["outputs"], stats["valid"], "what random keeps")
+        if guide.startswith("deephunter"):
+            expect({m["name"] for m in stats["mutators"]} <= {"contrast", "brightness", "pixel-change", "noise"}, str(stats["mutators"]))
+        if "--outputs" in more:
+            expect(stats["outputs"] >= 5, f"only {stats['outputs']} outputs")
+    expect("decay" in w.done("fuzz", "--list").out, "no schedulers are listed")
+
+
+@check("fuzz as a gate")
+def _(w):
+    result = w.run(*fuzz("--fail-if", "faults>0", "--fail-if", "rft>1", "--junit", "fuzz.xml", folder="gate"))
+    expect_equal(result.code, 1, "the exit code")
+    expect("failed: faults>0" in result.out, result.out)
+    suite = xml.etree.ElementTree.parse(w / "fuzz.xml").getroot().find("testsuite")
+    expect_equal((suite.get("tests"), suite.get("failures")), ("2", "1"), "tests and failures")
+    expect("faults/00000001-" in suite.find("testcase/failure").text, "the failure names no file")
+    w.done(*fuzz("--fail-if", "faults<0", folder="gate"))
+    w.refused(2, *fuzz("--fail-if", "fault>0", folder="gate"), names="did you mean 'faults'")
+
+
+@check("fuzz on a full disk, in folders that cannot be written or hold something else")
+def _(w):
+    def little_space():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * 10**6, 2 * 10**6))
+    result = subprocess.run([w.binary, *map(str, fuzz(folder="full-disk", iterations=10**6))], cwd=w.folder, env=w.environment,
+                            text=True, capture_output=True, timeout=LIMIT, preexec_fn=little_space)
+    expect_equal(result.returncode, 4, "the exit code on a full disk")
+    expect(len(result.stderr.splitlines()) == 1 and "full-disk/" in result.stderr, f"not one sentence: {result.stderr!r}")
+    done = json.loads(w.done("stats", "full-disk", "--json").out)["iterations"]
+    w.done(*fuzz(folder="full-disk", iterations=done + 8))
+    w.done(*fuzz(folder="empty-disk", iterations=done + 8))
+    expect_equal(store(w / "full-disk") == store(w / "empty-disk"), True, "the store equal to that of a disk with space")
+    expect_equal(w.run("replay", "full-disk").code, 0, "the exit code of its replay")
+    w.refused(4, *fuzz(folder="/proc/run"), names="/proc/run")
+    (w / "thesis").mkdir()
+    (w / "thesis/thesis.tex").write_text("years of work")
+    w.refused(2, *fuzz(folder="thesis"), names="thesis.tex")
+    expect_equal([p.name for p in (w / "thesis").iterdir()], ["thesis.tex"], "what is in the folder")
+    w.refused(3, "stats", "thesis", names="campaign.toml")
+    w.refused(3, "replay", "nowhere", names="nowhere")
+    shutil.copytree(w / "empty-disk", w / "damaged")
+    (w / "damaged/campaign.db").write_bytes(noise(30000))
+    w.refused(3, "stats", "damaged", names="campaign.db")
+    w.refused(2, "fuzz", "eight.onnx", *FUZZ[2:], "-o", "x", names="--data")
+    w.refused(2, "fuzz", "eight.onnx", *TEST, "--guide", "kmnc", "-o", "x", names="--profile")
+    w.refused(2, *fuzz("--time", "soon", folder="x"), names="soon")
 
 
 def run_all(workshop, words):

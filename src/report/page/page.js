@@ -63,6 +63,7 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
   // --- filters: the address after # says what is shown
 
   const form = $("filters");
+  const dialog = $("detail");
   const option = (select, value, text) => {
     const o = element("option", "", text);
     o.value = value;
@@ -92,8 +93,15 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
     const now = new URLSearchParams();
     for (const select of form.querySelectorAll("select"))
       if (select.selectedIndex > 0) now.set(select.name, select.value);
+    if (dialog.open) now.set("fault", faults.id[chosen[current]]);
     const text = now.toString();
     history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+  }
+  function follow() {
+    const id = Number(new URLSearchParams(location.hash.slice(1)).get("fault"));
+    readAddress();
+    apply();
+    if (id) look(chosen.findIndex((i) => faults.id[i] === id));
   }
   function set(values) {
     for (const [name, value] of Object.entries(values)) form.elements[name].value = value;
@@ -231,7 +239,8 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
   // --- gallery
 
   function verdict(into, fault) {
-    into.append(className(faults.true[fault]) + " → ", element("em", "", className(faults.pred[fault])));
+    into.append(element("span", "true", className(faults.true[fault])), element("span", "", " → "),
+      element("em", "", className(faults.pred[fault])));
     return into;
   }
   function card(position) {
@@ -262,7 +271,6 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
 
   // --- one fault
 
-  const dialog = $("detail");
   function look(position) {
     if (position < 0 || position >= chosen.length) return;
     current = position;
@@ -291,7 +299,9 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
       walk);
     draw(canvas, fault);
     if (!dialog.open) dialog.showModal();
+    writeAddress();
   }
+  dialog.addEventListener("close", writeAddress);
   dialog.addEventListener("click", (e) => { if (e.target === dialog) dialog.close(); });
   document.addEventListener("keydown", (e) => {
     if (!dialog.open) return;
@@ -376,9 +386,8 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
   form.addEventListener("change", apply);
   form.addEventListener("reset", () => setTimeout(apply));
   form.addEventListener("submit", (e) => e.preventDefault());
-  window.addEventListener("hashchange", () => { readAddress(); apply(); });
+  window.addEventListener("hashchange", follow);
   setTheme(new URLSearchParams(location.search).get("theme") ?? (dark.matches ? "dark" : "light"));
-  readAddress();
-  apply();
+  follow();
   document.documentElement.dataset.ready = "1";
 })();

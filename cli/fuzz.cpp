@@ -39,6 +39,7 @@ struct Flags {
   std::vector<std::string> gates;
   std::string junit;
   bool list = false;
+  bool plain = false;
 };
 
 template <class Entries>
@@ -177,7 +178,10 @@ void run(Common& common, Flags& flags) {
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
   {
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get()});
-    std::unique_ptr<Listener> listener = common.json ? make_json_listener() : make_progress_listener();
+    bool plain = flags.plain || common.quiet;
+    std::unique_ptr<Listener> listener = common.json ? make_json_listener()
+                                         : plain     ? make_progress_listener()
+                                                     : make_screen_listener();
     campaign.run(budget, {listener.get()});
   }
 
@@ -245,6 +249,7 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
   verb->add_option("--fail-if", flags->gates, "exit 1 if this holds at the end, such as \"faults>0\"; may be repeated")
       ->group(ci);
   verb->add_option("--junit", flags->junit, "write the conditions as JUnit XML")->group(ci);
+  verb->add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
   verb->add_flag("--list", flags->list, "list guides and schedulers with their options");
   verb->callback([&common, flags] { run(common, *flags); });
 }

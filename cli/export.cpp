@@ -39,13 +39,14 @@ std::vector<Row> collect(const CampaignReader& reader, const Flags& flags) {
     FaultFilter filter;
     filter.distinct_only = flags.distinct;
     for (const FaultRecord& fault : reader.faults(filter))
-      rows.push_back({fault, true, fault.kept(), fault.file, reader.lineage(fault)});
+      rows.push_back({static_cast<const MutantRecord&>(fault), true, fault.kept(), fault.file, reader.lineage(fault)});
   } else {
     std::vector<InputRecord> inputs;
     reader.for_each_input([&](const InputRecord& input) {
       if (input.distinct || !flags.distinct) inputs.push_back(input);
     });
-    for (const InputRecord& input : inputs) rows.push_back({input, input.fault, true, "", reader.lineage(input)});
+    for (const InputRecord& input : inputs)
+      rows.push_back({static_cast<const MutantRecord&>(input), input.fault, true, "", reader.lineage(input)});
   }
   return rows;
 }

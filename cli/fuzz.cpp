@@ -119,7 +119,7 @@ std::string junit_xml(const CampaignReader& reader, const CampaignSummary& summa
   for (const Gate& gate : gates) {
     bool met = gate.met(summary);
     failures += met ? 1 : 0;
-    cases += fmt::format("    <testcase name=\"{}\" classname=\"{}\" time=\"{:.3f}\"", xml("not " + gate.text()),
+    cases += fmt::format(R"(    <testcase name="{}" classname="{}" time="{:.3f}")", xml("not " + gate.text()),
                          xml(reader.folder().string()), summary.seconds);
     if (!met) {
       cases += "/>\n";

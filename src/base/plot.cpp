@@ -75,7 +75,7 @@ std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
   double bottom = y0 + height - kBottom - legend;
   auto at_x = [&](double x) { return left + (right - left) * x / ticks_x.back(); };
   auto at_y = [&](double y) { return bottom - (bottom - top) * y / ticks_y.back(); };
-  std::string svg = text(left, y0 + 20, "start", panel.title, " font-size=\"13\" font-weight=\"bold\"");
+  std::string svg = text(left, y0 + 20, "start", panel.title, R"( font-size="13" font-weight="bold")");
   for (double tick : ticks_y) {
     svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#e2e2e2\"/>\n", left,
                        at_y(tick), right, at_y(tick));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "fuzz/fault_files.h"
@@ -227,7 +228,6 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
     if (fault) {
       find.fault.id = ++counters.faults;
       find.fault.input = find.input.id;
-      find.fault.file = fault_file(find.fault.id, record.label, record.predicted);
       ++by_class.faults;
       ++by_mutator.faults;
       if (decision.keep) {
@@ -240,30 +240,43 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
   }
   const ImageShape& shape = engine_.shape();
   const auto* pixels = static_cast<const std::uint8_t*>(images.data_ptr());
-  workers().run(static_cast<std::int64_t>(finds.size()), [&](std::int64_t index, int) {
-    Find& find = finds[static_cast<std::size_t>(index)];
-    const std::uint8_t* own = pixels + find.row * shape.bytes();
-    find.png = encode_mutant(own, shape);
+  auto for_each_find = [&](const std::function<void(Find & find, const std::uint8_t* own)>& work) {
+    workers().run(static_cast<std::int64_t>(finds.size()), [&](std::int64_t index, int) {
+      Find& find = finds[static_cast<std::size_t>(index)];
+      work(find, pixels + find.row * shape.bytes());
+    });
+  };
+  for_each_find([&](Find& find, const std::uint8_t* own) {
     find.input.sha256 = sha256({reinterpret_cast<const char*>(own), shape.bytes()});
     find.input.rule = engine_.set().text(*judged.rules[find.row]);
     find.fault.sha256 = find.input.sha256;
     find.fault.rule = find.input.rule;
-    if (find.fault.id != 0) write_fault_file(folder_ / find.fault.file, find.png, own, shape);
   });
   for (Find& find : finds) {
     if (find.input.id != 0) {
-      find.input.distinct = state.seen_kept.insert(find.input.sha256, find.input.label);
+      find.input.distinct = state.seen_kept.first(find.input.sha256, find.input.label, find.input.id) == find.input.id;
       counters.distinct_kept += find.input.distinct ? 1 : 0;
-      state.corpus.add(find.input.parent, find.input.iteration, *judged.rules[find.row], find.input.affine,
-                       find.input.gain, images[static_cast<std::int64_t>(find.row)].clone());
-      ++state.never_picked;
     }
     if (find.fault.id != 0) {
-      find.fault.distinct = state.seen_fault.insert(find.fault.sha256, find.fault.label);
+      // Identical images share the file of the first.
+      std::int64_t first = state.seen_fault.first(find.fault.sha256, find.fault.label, find.fault.id);
+      find.fault.distinct = first == find.fault.id;
+      find.fault.file = fault_file(first, find.fault.label, find.fault.predicted);
       counters.distinct_faults += find.fault.distinct ? 1 : 0;
-      batch.faults.push_back(std::move(find.fault));
     }
-    if (find.input.id != 0) batch.inputs.push_back({std::move(find.input), std::move(find.png)});
+  }
+  for_each_find([&](Find& find, const std::uint8_t* own) {
+    bool to_file = find.fault.id != 0 && find.fault.distinct;
+    if (find.input.id != 0 || to_file) find.png = encode_mutant(own, shape);
+    if (to_file) write_fault_file(folder_ / find.fault.file, find.png, own, shape);
+  });
+  for (Find& find : finds) {
+    if (find.fault.id != 0) batch.faults.push_back(std::move(find.fault));
+    if (find.input.id == 0) continue;
+    state.corpus.add(find.input.parent, find.input.iteration, *judged.rules[find.row], find.input.affine,
+                     find.input.gain, images[static_cast<std::int64_t>(find.row)].clone());
+    ++state.never_picked;
+    batch.inputs.push_back({std::move(find.input), std::move(find.png)});
   }
 }
 

@@ -257,8 +257,9 @@ struct Campaign::Impl {
   }
 
   void remember_seeds() {
-    store->for_each_seed_hash(
-        [this](const std::string& hash, std::int64_t label) { state->seen_kept.insert(hash, label); });
+    store->for_each_seed_image([this](const std::string& hash, std::int64_t label, std::int64_t id) {
+      state->seen_kept.first(hash, label, id);
+    });
   }
 
   // The newest snapshot that can be used, or the beginning; the batches after it are repeated by run().
@@ -292,12 +293,13 @@ struct Campaign::Impl {
       if (input.id != state->corpus.size() + 1 || input.parent < 1 || input.parent >= input.id)
         bad_input("{}: its kept mutants are not in order; the store is damaged", folder.string());
       state->corpus.add(input.parent, input.iteration, engine->set().parse(input.rule), input.affine, input.gain, {});
-      state->seen_kept.insert(input.sha256, input.label);
+      state->seen_kept.first(input.sha256, input.label, input.id);
     });
     if (state->corpus.size() != entries)
       bad_input("{}: kept mutants are missing; the store is damaged", folder.string());
-    store->for_each_fault_hash(
-        iterations, [this](const std::string& hash, std::int64_t label) { state->seen_fault.insert(hash, label); });
+    store->for_each_fault_image(iterations, [this](const std::string& hash, std::int64_t label, std::int64_t id) {
+      state->seen_fault.first(hash, label, id);
+    });
     state->never_picked = 0;
     for (std::size_t i = 0; i < loaded.picks.size(); ++i) {
       state->corpus.set_picks(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);

@@ -21,11 +21,11 @@ namespace fs = std::filesystem;
 
 // Ends the campaign as a kill would: after a batch was stored, without a word to anybody.
 struct Killer : Listener {
-  explicit Killer(std::int64_t after) : after_(after) {}
+  explicit Killer(std::int64_t batches) : after(batches) {}
   void batch(const CampaignStatus& status, const std::vector<FaultRecord>&) override {
-    if (status.counters.batches >= after_) throw std::runtime_error("killed");
+    if (status.counters.batches >= after) throw std::runtime_error("killed");
   }
-  std::int64_t after_;
+  std::int64_t after;
 };
 
 class CampaignTest : public ::testing::Test {

@@ -112,7 +112,8 @@ std::string CampaignReader::class_name(std::int64_t label) const {
 
 CampaignCounters CampaignReader::counters() const {
   Statement row(impl_->database, std::string(kBatchColumns) + "ORDER BY batches.batch DESC LIMIT 1");
-  return row.step() ? point_of(row) : CampaignCounters();
+  TimelinePoint last = row.step() ? point_of(row) : TimelinePoint();
+  return static_cast<const CampaignCounters&>(last);
 }
 
 double CampaignReader::seconds() const {

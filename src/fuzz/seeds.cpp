@@ -21,7 +21,7 @@ Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, st
   if (data.size() == 0) bad_input("{}: has no inputs", data.name);
   const auto* labels = data.labels.data_ptr<std::int64_t>();
   std::int64_t classes = network.info().classes;
-  if (std::int64_t largest = data.labels.max().item<std::int64_t>(); largest >= classes)
+  if (auto largest = data.labels.max().item<std::int64_t>(); largest >= classes)
     bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
               classes, classes - 1);
   std::vector<std::int64_t> order;

@@ -53,6 +53,7 @@ void Statement::set(int index, double value) {
 }
 void Statement::set(int index, const std::string& value) {
   int code =
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the library's own macro
       sqlite3_bind_text64(statement_.get(), index + 1, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   if (code != SQLITE_OK) database_->failed(code);
 }

@@ -45,12 +45,12 @@ std::vector<YieldRecord> get_yields(ArchiveReader& in) {
 
 }  // namespace
 
-bool SeenImages::insert(const std::string& sha256, std::int64_t label) {
+std::int64_t SeenImages::first(const std::string& sha256, std::int64_t label, std::int64_t id) {
   Key key{0, 0};
   std::from_chars(sha256.data(), sha256.data() + 16, key.a, 16);
   std::from_chars(sha256.data() + 16, sha256.data() + 32, key.b, 16);
   key.b ^= mix(0, static_cast<std::uint64_t>(label));
-  return keys_.insert(key).second;
+  return ids_.emplace(key, id).first->second;
 }
 
 Snapshots::Snapshots(fs::path folder, std::string campaign)

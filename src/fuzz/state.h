@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "fuzz/store.h"
 #include "galvani/fuzz/corpus.h"
@@ -18,8 +18,8 @@ namespace galvani {
 // Which images were seen, by 128 bits of their SHA-256 and their label.
 class SeenImages {
  public:
-  // True if it was not there.
-  bool insert(const std::string& sha256, std::int64_t label);
+  // The number of the first one that was like this: `id` itself if there was none.
+  std::int64_t first(const std::string& sha256, std::int64_t label, std::int64_t id);
 
  private:
   struct Key {
@@ -29,7 +29,7 @@ class SeenImages {
   struct Hash {
     std::size_t operator()(const Key& key) const { return key.a; }
   };
-  std::unordered_set<Key, Hash> keys_;
+  std::unordered_map<Key, std::int64_t, Hash> ids_;
 };
 
 struct CampaignState {

@@ -414,6 +414,7 @@ void on_stop(int signal) {
   if (interrupted()) send(kLeave);
   for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
     if (kStopSignals[i] != signal) continue;
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macros
     if (stop_before[i].sa_handler != SIG_DFL && stop_before[i].sa_handler != SIG_IGN) {
       stop_before[i].sa_handler(signal);
     } else if (stop_before[i].sa_handler == SIG_DFL) {

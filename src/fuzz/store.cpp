@@ -155,16 +155,16 @@ void Store::for_each_input(std::int64_t last_iteration, const std::function<void
   }
 }
 
-void Store::for_each_fault_hash(std::int64_t last_iteration,
-                                const std::function<void(const std::string&, std::int64_t)>& visit) {
-  Statement rows(database_, "SELECT sha256, label FROM faults WHERE iteration <= ? ORDER BY id");
+void Store::for_each_fault_image(std::int64_t last_iteration, const SeeImage& visit) {
+  Statement rows(database_,
+                 "SELECT sha256, label, id FROM faults WHERE iteration <= ? AND is_distinct = 1 ORDER BY id");
   rows.bind(last_iteration);
-  while (rows.step()) visit(rows.text(0), rows.integer(1));
+  while (rows.step()) visit(rows.text(0), rows.integer(1), rows.integer(2));
 }
 
-void Store::for_each_seed_hash(const std::function<void(const std::string&, std::int64_t)>& visit) {
-  Statement rows(database_, "SELECT sha256, label FROM seeds ORDER BY id");
-  while (rows.step()) visit(rows.text(0), rows.integer(1));
+void Store::for_each_seed_image(const SeeImage& visit) {
+  Statement rows(database_, "SELECT sha256, label, id FROM seeds ORDER BY id");
+  while (rows.step()) visit(rows.text(0), rows.integer(1), rows.integer(2));
 }
 
 std::string Store::image(std::int64_t id) {

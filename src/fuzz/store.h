@@ -56,11 +56,11 @@ class Store {
   std::vector<SeedRecord> seeds();
   std::int64_t wrong_seeds();
   std::vector<std::string> class_names();
-  // Kept mutants and faults up to an iteration, in order.
+  // Kept mutants and images up to an iteration, in order.
   void for_each_input(std::int64_t last_iteration, const std::function<void(const InputRecord&)>& visit);
-  void for_each_fault_hash(std::int64_t last_iteration,
-                           const std::function<void(const std::string& sha256, std::int64_t label)>& visit);
-  void for_each_seed_hash(const std::function<void(const std::string& sha256, std::int64_t label)>& visit);
+  using SeeImage = std::function<void(const std::string& sha256, std::int64_t label, std::int64_t id)>;
+  void for_each_fault_image(std::int64_t last_iteration, const SeeImage& visit);
+  void for_each_seed_image(const SeeImage& visit);
   std::string image(std::int64_t id);  // PNG
 
  private:

@@ -53,7 +53,7 @@ TEST(Settings, RecordsComeBackFromToml) {
   record.settings.seed = 0xffffffffffffffffULL;
   record.settings.alpha = 0.1;
   record.settings.reset_when_full = true;
-  record.model = "/some/\"odd\" \\ path.onnx";
+  record.model = R"(/some/"odd" \ path.onnx)";
   record.classes = 10;
   record.execution = {32, true};
   record.input = record.preprocess.input = "1,28,28";

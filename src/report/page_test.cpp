@@ -36,14 +36,14 @@ std::size_t count(const std::string& text, const std::string& what) {
 class PageTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder("page");
-    testing::Subject(hostile_names()).fuzz(*folder_ / "run");
+    shared_folder = new TemporaryFolder("page");
+    testing::Subject(hostile_names()).fuzz(*shared_folder / "run");
   }
-  static void TearDownTestSuite() { delete folder_; }
-  static CampaignReader reader() { return CampaignReader(*folder_ / "run"); }
-  static TemporaryFolder* folder_;
+  static void TearDownTestSuite() { delete shared_folder; }
+  static CampaignReader reader() { return CampaignReader(*shared_folder / "run"); }
+  static TemporaryFolder* shared_folder;
 };
-TemporaryFolder* PageTest::folder_ = nullptr;
+TemporaryFolder* PageTest::shared_folder = nullptr;
 
 TEST_F(PageTest, HoldsEveryFaultWithItsLineage) {
   CampaignReader run = reader();
@@ -101,8 +101,8 @@ TEST_F(PageTest, IsTheSameEveryTime) {
 }
 
 TEST_F(PageTest, MissingAndChangedFilesAreShownWithoutPicture) {
-  fs::path copy = *folder_ / "damaged";
-  fs::copy(*folder_ / "run", copy, fs::copy_options::recursive);
+  fs::path copy = *shared_folder / "damaged";
+  fs::copy(*shared_folder / "run", copy, fs::copy_options::recursive);
   std::vector<FaultRecord> faults = reader().faults();
   fs::remove(copy / faults[0].file);
   fs::copy_file(copy / faults[2].file, copy / faults[1].file, fs::copy_options::overwrite_existing);

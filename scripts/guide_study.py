@@ -61,7 +61,7 @@ def main():
             return [run[key] for run in runs]
         replayed += sum(run["replay"]["faults"] for run in runs)
         failed += sum(run["replay"]["fail"] for run in runs)
-        share = runs[0]["coverable"] > 0
+        share = bool(runs[0]["coverable"])
         coverage = [r["covered"] / r["coverable"] if share else r["covered"] for r in runs]
         print(f"| {guide} | {mean(column('kept_faults'), 0)} / {mean(column('outputs'), 0)} | {mean(column('rft'), 3)} "
               f"| {mean(coverage, 3 if share else 1)} | {mean(column('fre'), 4)} | {mean(column('classes'), 0)} "

@@ -729,7 +729,7 @@ def _(w):
     for key in ("mutators", "by_class"):
         expect_equal(sum(y["faults"] for y in stats[key]), stats["faults"], f"the faults of {key}")
     expect_equal(sum(c["faults"] for c in stats["confusion"]), stats["faults"], "the faults of all pairs")
-    expect_equal(len(list((w / "all-run/faults").iterdir())), stats["faults"], "the files")
+    expect_equal(len(list((w / "all-run/faults").iterdir())), stats["distinct_faults"], "the files")
     for part in ("RFT", "OI", "rotation", "kmnc:k=100"):
         expect(part in w.done("stats", "all-run").out, f"no {part} in the text")
     replay = json.loads(w.done("replay", "all-run", "--json").out)

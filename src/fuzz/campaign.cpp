@@ -387,7 +387,9 @@ struct Campaign::Impl {
   void note_batch(const BatchRecord& batch, double batch_seconds, std::int64_t batch_valid) {
     if (!batch.inputs.empty()) kept_time = Clock::now();
     if (!batch.faults.empty()) fault_time = Clock::now();
-    for (const FaultRecord& fault : batch.faults) status.recent.insert(status.recent.begin(), fault);
+    std::size_t fresh = std::min(batch.faults.size(), CampaignStatus::kRecent);
+    status.recent.insert(status.recent.begin(), batch.faults.rbegin(),
+                         batch.faults.rbegin() + static_cast<std::ptrdiff_t>(fresh));
     if (status.recent.size() > CampaignStatus::kRecent) status.recent.resize(CampaignStatus::kRecent);
     status.session_mutants += batch_valid;
     // A mean over about the last three seconds.

@@ -1,0 +1,149 @@
+#include "galvani/report/compare.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "campaign_flags.h"
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/log.h"
+#include "galvani/base/options.h"
+#include "galvani/base/table.h"
+#include "verb.h"
+
+namespace galvani::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Flags {
+  std::vector<std::string> folders;
+  std::string by = "guide";
+  std::vector<std::string> shown = {"faults", "rft"};
+  std::string plot;
+};
+
+std::size_t measure_index(const std::string& name) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < measures().size(); ++i) {
+    if (measures()[i].name == name) return i;
+    known.emplace_back(measures()[i].name);
+  }
+  bad_usage("--measure: there is no '{}'; known are {}", printable(name), fmt::format("{}", fmt::join(known, ", ")));
+}
+
+std::string number(double value) {
+  if (value >= 1000) return fmt::format("{:.0f}", value);
+  if (value >= 10) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.3g}", value);
+}
+
+std::string spread(const MeasuredGroup& m) {
+  if (m.values.empty()) return "-";
+  return m.values.size() < 2 ? number(m.mean) : fmt::format("{} ± {}", number(m.mean), number(m.deviation));
+}
+
+json as_json(const Comparison& c, const Flags& flags) {
+  json j = {{"by", flags.by},
+            {"notes", c.notes},
+            {"runs", json::array()},
+            {"groups", json::array()},
+            {"tests", json::array()}};
+  for (const ComparedRun& run : c.runs) {
+    json row = {{"folder", run.folder.string()},
+                {"group", c.groups[run.group].name},
+                {"seed", run.record.settings.seed},
+                {"iterations", run.summary.counters.iterations},
+                {"seconds", run.summary.seconds}};
+    for (const Measure& m : measures()) row[m.name] = m.defined(run.summary) ? json(m.of(run.summary)) : json();
+    j["runs"].push_back(row);
+  }
+  for (const Group& group : c.groups) {
+    json row = {{"name", group.name}, {"runs", group.runs.size()}};
+    for (std::size_t m = 0; m < measures().size(); ++m) {
+      const MeasuredGroup& measured = group.measured[m];
+      row[measures()[m].name] =
+          measured.values.empty()
+              ? json()
+              : json({{"mean", measured.mean}, {"sd", measured.deviation}, {"n", measured.values.size()}});
+    }
+    j["groups"].push_back(row);
+  }
+  for (const PairTest& t : c.tests)
+    j["tests"].push_back({{"measure", measures()[t.measure].name},
+                          {"a", c.groups[t.a].name},
+                          {"b", c.groups[t.b].name},
+                          {"u", t.test.u},
+                          {"p", t.test.p},
+                          {"exact", t.test.exact},
+                          {"holm_p", t.corrected_p},
+                          {"a12", t.a12},
+                          {"effect", effect_size(t.a12)}});
+  return j;
+}
+
+void print(const Comparison& c, const Flags& flags) {
+  std::vector<std::string> titles = {flags.by, ">runs"};
+  for (const Measure& m : measures()) titles.push_back(std::string(">") + m.title);
+  Table table(titles);
+  for (const Group& group : c.groups) {
+    std::vector<std::string> row = {printable(group.name, 60), std::to_string(group.runs.size())};
+    for (const MeasuredGroup& m : group.measured) row.push_back(spread(m));
+    table.add(row);
+  }
+  std::cout << table.str();
+  for (const std::string& name : flags.shown) {
+    std::size_t measure = measure_index(name);
+    Table tests({measures()[measure].title, "", ">U", ">p", ">p (Holm)", ">A12", "effect"});
+    bool any = false;
+    for (const PairTest& t : c.tests) {
+      if (t.measure != measure) continue;
+      any = true;
+      tests.add({printable(c.groups[t.a].name, 40), printable(c.groups[t.b].name, 40), number(t.test.u),
+                 fmt::format("{:.4f}{}", t.test.p, t.test.exact ? "" : "~"), fmt::format("{:.4f}", t.corrected_p),
+                 fmt::format("{:.3f}", t.a12), effect_size(t.a12)});
+    }
+    if (any) std::cout << "\n" << tests.str();
+  }
+  if (!c.notes.empty()) std::cout << "\n";
+  for (const std::string& note : c.notes) std::cout << "note: " << note << "\n";
+}
+
+void run(const Common& common, const Flags& flags) {
+  GroupBy by = parse_group_by(flags.by);
+  for (const std::string& name : flags.shown) measure_index(name);
+  Comparison comparison = compare_runs({flags.folders.begin(), flags.folders.end()}, by);
+  if (!flags.plot.empty()) write_file(flags.plot, comparison_svg(comparison));
+  if (common.json) {
+    print_line(as_json(comparison, flags), 1);
+  } else {
+    print(comparison, flags);
+  }
+}
+
+}  // namespace
+
+void add_compare_verb(CLI::App& app, Common& common) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = make_verb(
+      app, common, "compare", "repeated campaigns side by side: means, Mann-Whitney U, A12",
+      "  galvani compare kmnc-1 kmnc-2 kmnc-3 random-1 random-2 random-3\n"
+      "  galvani compare runs/* --by mutators --measure distinct --plot growth.svg\n"
+      "Each line of the second table asks whether one group is larger than the other: p of the two-sided\n"
+      "Mann-Whitney U test (exact; ~: approximated), corrected for the number of pairs by Holm's method, and\n"
+      "A12, how often a run of the first beats one of the second.");
+  verb->add_option("runs", flags->folders, "the campaigns' folders")->required();
+  verb->add_option("--by", flags->by, "what a group shares: guide, mutators, model, or all settings but the seed")
+      ->capture_default_str();
+  verb->add_option("--measure", flags->shown,
+                   "tests to print: faults, distinct, kept-faults, outputs, rft, fre, coverage, classes, oi "
+                   "(--json has all)")
+      ->delimiter(',')
+      ->capture_default_str();
+  verb->add_option("--plot", flags->plot, "write growth curves as SVG");
+  verb->callback([&common, flags] { run(common, *flags); });
+}
+
+}  // namespace galvani::cli

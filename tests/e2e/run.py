@@ -178,7 +178,7 @@ def helps(w, *verb):
 add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"), ("data get", "data", "get"),
                     ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
-                    ("trace", "trace")], helps)
+                    ("trace", "trace"), ("report", "report"), ("compare", "compare")], helps)
 
 
 @check("every verb has a help check")
@@ -841,6 +841,20 @@ def _(w):
     w.refused(2, "fuzz", "eight.onnx", *FUZZ[2:], "-o", "x", names="--data")
     w.refused(2, "fuzz", "eight.onnx", *TEST, "--guide", "kmnc", "-o", "x", names="--profile")
     w.refused(2, *fuzz("--time", "soon", folder="x"), names="soon")
+
+
+@check("report and compare read campaigns")
+def _(w):
+    for seed in (1, 2):
+        w.done("fuzz", "eight.onnx", "--data", "digits:test[0:200]", "--guide", "nc", "--seeds", 20, "--energy", 8, "--iterations", 32,
+               "--seed", seed, "-o", f"compared-{seed}", "-q")
+    w.done("report", "compared-1", "-o", "page.html")
+    page = (w / "page.html").read_text()
+    expect("<html" in page and "http://" not in page.replace("http://www.w3.org", ""), "not one page of its own")
+    found = json.loads(w.done("compare", "compared-1", "compared-2", "--plot", "compared.svg", "--json").out)
+    expect(found and (w / "compared.svg").read_text().startswith("<svg"), "no comparison")
+    w.refused(3, "report", "eight.onnx", names="eight.onnx")
+    w.refused(3, "compare", "compared-1", "no-such-run", names="no-such-run")
 
 
 def run_all(workshop, words):

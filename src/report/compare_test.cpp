@@ -14,26 +14,26 @@ namespace fs = std::filesystem;
 class CompareTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder("compare");
+    shared_folder = new TemporaryFolder("compare");
     testing::Subject subject;
     for (const char* guide : {"random", "tknc"}) {
-      for (int seed : {1, 2}) subject.fuzz(*folder_ / (guide + std::to_string(seed)), guide, seed, 16);
+      for (int seed : {1, 2}) subject.fuzz(*shared_folder / (guide + std::to_string(seed)), guide, seed, 16);
     }
-    subject.fuzz(*folder_ / "long", "random", 2, 32);
+    subject.fuzz(*shared_folder / "long", "random", 2, 32);
   }
-  static void TearDownTestSuite() { delete folder_; }
+  static void TearDownTestSuite() { delete shared_folder; }
   static std::vector<fs::path> folders(const std::vector<std::string>& names) {
     std::vector<fs::path> result;
-    for (const std::string& name : names) result.push_back(*folder_ / name);
+    for (const std::string& name : names) result.push_back(*shared_folder / name);
     return result;
   }
   static bool noted(const Comparison& c, const std::string& what) {
     return std::any_of(c.notes.begin(), c.notes.end(),
                        [&](const std::string& note) { return note.find(what) != std::string::npos; });
   }
-  static TemporaryFolder* folder_;
+  static TemporaryFolder* shared_folder;
 };
-TemporaryFolder* CompareTest::folder_ = nullptr;
+TemporaryFolder* CompareTest::shared_folder = nullptr;
 
 TEST_F(CompareTest, GroupsByGuideAndTestsPairs) {
   Comparison c = compare_runs(folders({"random1", "tknc1", "random2", "tknc2"}), GroupBy::guide);
@@ -41,8 +41,8 @@ TEST_F(CompareTest, GroupsByGuideAndTestsPairs) {
   EXPECT_EQ(c.groups[0].name, "random");
   EXPECT_EQ(c.groups[0].runs, (std::vector<std::size_t>{0, 2}));
   EXPECT_EQ(c.groups[1].name, "tknc:k=10");
-  double first = static_cast<double>(CampaignReader(*folder_ / "random1").counters().faults);
-  double second = static_cast<double>(CampaignReader(*folder_ / "random2").counters().faults);
+  double first = static_cast<double>(CampaignReader(*shared_folder / "random1").counters().faults);
+  double second = static_cast<double>(CampaignReader(*shared_folder / "random2").counters().faults);
   EXPECT_DOUBLE_EQ(c.groups[0].measured[0].mean, (first + second) / 2);
   for (const PairTest& test : c.tests) {
     EXPECT_STRNE(measures()[test.measure].name, "coverage") << "of different criteria";

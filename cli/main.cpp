@@ -95,6 +95,7 @@ int run(int argc, char** argv) {
   add_cover_verb(app, common);
   add_data_verb(app, common);
   add_export_verb(app, common);
+  add_faults_verb(app, common);
   add_fuzz_verb(app, common);
   add_inspect_verb(app, common);
   add_mutate_verb(app, common);

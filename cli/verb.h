@@ -27,6 +27,7 @@ void add_compare_verb(CLI::App& app, Common& common);
 void add_cover_verb(CLI::App& app, Common& common);
 void add_data_verb(CLI::App& app, Common& common);
 void add_export_verb(CLI::App& app, Common& common);
+void add_faults_verb(CLI::App& app, Common& common);
 void add_fuzz_verb(CLI::App& app, Common& common);
 void add_replay_verb(CLI::App& app, Common& common);
 void add_report_verb(CLI::App& app, Common& common);

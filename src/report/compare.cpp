@@ -152,16 +152,21 @@ void add_notes(Comparison& c) {
     c.notes.push_back(fmt::format("the runs are not equally long: from {:.0f} to {:.0f} iterations", least, most));
 }
 
-// The value of a curve at x: that of the last point at or before it.
+// The value of a curve at x, on the line between the points around it.
 double value_at(const std::vector<TimelinePoint>& timeline, double x,
                 const std::function<double(const TimelinePoint&)>& along,
                 const std::function<double(const TimelinePoint&)>& value) {
-  double result = timeline.empty() ? 0 : value(timeline.front());
+  if (timeline.empty()) return 0;
+  const TimelinePoint* before = &timeline.front();
   for (const TimelinePoint& point : timeline) {
-    if (along(point) > x) break;
-    result = value(point);
+    if (along(point) > x) {
+      double step = along(point) - along(*before);
+      double part = step > 0 ? std::max(0.0, x - along(*before)) / step : 0;
+      return value(*before) + part * (value(point) - value(*before));
+    }
+    before = &point;
   }
-  return result;
+  return value(*before);
 }
 
 PlotPanel panel(const Comparison& c, const std::string& title, const std::string& x_title,

@@ -1,0 +1,273 @@
+#include "galvani/report/faults.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "campaign_flags.h"
+#include "galvani/base/error.h"
+#include "galvani/base/log.h"
+#include "galvani/base/options.h"
+#include "galvani/base/progress.h"
+#include "galvani/base/table.h"
+#include "galvani/mutate/mutator.h"
+#include "galvani/report/shrink.h"
+#include "verb.h"
+
+namespace galvani::cli {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kGroupsShown = 20;
+constexpr std::size_t kClustersShown = 30;
+
+struct Flags {
+  std::string folder;
+  std::string label;
+  std::string predicted;
+  FaultQuery query;
+  std::int64_t most = 50;
+  bool cluster = false;
+  double radius = 0.5;
+  bool minimise = false;
+  bool keep_class = false;
+};
+
+// A class by its name or its number.
+std::int64_t class_of(const CampaignReader& reader, const char* option, const std::string& text) {
+  if (text.empty()) return -1;
+  for (std::int64_t c = 0; c < reader.classes(); ++c) {
+    if (reader.class_name(c) == text) return c;
+  }
+  std::int64_t number = -1;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0 || number >= reader.classes())
+    bad_usage("{}: '{}' is neither the name of a class nor a number below {}", option, printable(text),
+              reader.classes());
+  return number;
+}
+
+std::string pair_text(const CampaignReader& reader, std::int64_t label, std::int64_t predicted) {
+  return fmt::format("{} → {}", printable(reader.class_name(label), 30), printable(reader.class_name(predicted), 30));
+}
+
+std::string lineage_text(const std::vector<std::string>& rules) {
+  return fmt::format("{}", fmt::join(rules, " → "));
+}
+
+json fault_json(const CampaignReader& reader, const FaultRecord& fault) {
+  return {{"id", fault.id},
+          {"true", fault.label},
+          {"predicted", fault.predicted},
+          {"confidence", fault.confidence},
+          {"kept", fault.kept()},
+          {"distinct", fault.distinct},
+          {"seed", fault.seed},
+          {"lineage", reader.lineage(fault).rules},
+          {"file", fault.file}};
+}
+
+std::vector<FaultRecord> matches(const CampaignReader& reader, FaultQuery query, std::int64_t most) {
+  query.filter.most = most;
+  std::vector<FaultRecord> result;
+  for_each_match(reader, query, [&](const FaultRecord& fault) { result.push_back(fault); });
+  return result;
+}
+
+void list(const Common& common, const Flags& flags, const CampaignReader& reader) {
+  std::vector<FaultGroup> groups = group_faults(reader, flags.query);
+  std::int64_t all = 0;
+  for (const FaultGroup& group : groups) all += group.faults;
+  std::vector<FaultRecord> faults = matches(reader, flags.query, flags.most);
+  if (common.json) {
+    json j = {{"folder", flags.folder}, {"matching", all}, {"groups", json::array()}, {"faults", json::array()}};
+    for (const FaultGroup& g : groups)
+      j["groups"].push_back({{"true", g.label},
+                             {"predicted", g.predicted},
+                             {"faults", g.faults},
+                             {"distinct", g.distinct},
+                             {"kept", g.kept},
+                             {"confidence", g.confidence},
+                             {"mutator", g.mutator}});
+    for (const FaultRecord& fault : faults) j["faults"].push_back(fault_json(reader, fault));
+    print_line(j, 1);
+    return;
+  }
+  if (all == 0) {
+    std::cout << "no fault matches\n";
+    return;
+  }
+  Table table({"true → predicted", ">faults", ">distinct", ">kept", ">confidence", "most often by"});
+  for (std::size_t i = 0; i < std::min(groups.size(), kGroupsShown); ++i) {
+    const FaultGroup& g = groups[i];
+    table.add({pair_text(reader, g.label, g.predicted), format_count(g.faults), format_count(g.distinct),
+               format_count(g.kept), fmt::format("{:.1f}%", g.confidence * 100), g.mutator});
+  }
+  std::cout << table.str();
+  if (groups.size() > kGroupsShown) std::cout << fmt::format("and {} more pairs\n", groups.size() - kGroupsShown);
+  Table each({">fault", "true → predicted", ">confidence", "", "lineage", "file"});
+  for (const FaultRecord& fault : faults)
+    each.add({std::to_string(fault.id), pair_text(reader, fault.label, fault.predicted),
+              fmt::format("{:.1f}%", fault.confidence * 100),
+              std::string(fault.kept() ? "kept" : "") + (fault.distinct ? "" : " again"),
+              printable(lineage_text(reader.lineage(fault).rules), 70), fault.file});
+  std::cout << "\n" << each.str();
+  if (static_cast<std::int64_t>(faults.size()) < all)
+    std::cout << fmt::format("{} of {} are listed; --most 0 lists all\n", format_count(flags.most), format_count(all));
+}
+
+void cluster(const Common& common, const Flags& flags, const CampaignReader& reader) {
+  std::vector<FaultRecord> faults = matches(reader, flags.query, 0);
+  std::unique_ptr<Network> network = load_campaign_model(reader.record());
+  std::string tap;
+  at::Tensor features = fault_features(reader, *network, faults, tap);
+  double distance = flags.radius * median_distance(features);
+  std::vector<std::pair<std::int64_t, std::int64_t>> groups;
+  groups.reserve(faults.size());
+  for (const FaultRecord& fault : faults) groups.emplace_back(fault.label, fault.predicted);
+  std::vector<FaultCluster> clusters = cluster_features(features, groups, distance);
+  if (common.json) {
+    json j = {{"folder", flags.folder},
+              {"matching", faults.size()},
+              {"tap", tap},
+              {"distance", distance},
+              {"clusters", json::array()}};
+    for (const FaultCluster& c : clusters) {
+      json row = {{"true", c.label},
+                  {"predicted", c.predicted},
+                  {"size", c.members.size()},
+                  {"radius", c.radius},
+                  {"representative", fault_json(reader, faults[c.representative])},
+                  {"faults", json::array()}};
+      for (std::size_t member : c.members) row["faults"].push_back(faults[member].id);
+      j["clusters"].push_back(row);
+    }
+    print_line(j, 1);
+    return;
+  }
+  std::cout << fmt::format("{} faults in {} clusters, by what {} sees in them (cosine geometry, within {:.3g})\n\n",
+                           format_count(static_cast<std::int64_t>(faults.size())),
+                           format_count(static_cast<std::int64_t>(clusters.size())), tap, distance);
+  if (clusters.empty()) return;
+  Table table({"true → predicted", ">faults", ">radius", ">typical", "lineage", "file"});
+  for (std::size_t i = 0; i < std::min(clusters.size(), kClustersShown); ++i) {
+    const FaultCluster& c = clusters[i];
+    const FaultRecord& typical = faults[c.representative];
+    table.add({pair_text(reader, c.label, c.predicted), std::to_string(c.members.size()),
+               fmt::format("{:.3f}", c.radius), std::to_string(typical.id),
+               printable(lineage_text(reader.lineage(typical).rules), 60), typical.file});
+  }
+  std::cout << table.str();
+  if (clusters.size() > kClustersShown)
+    std::cout << fmt::format("and {} smaller ones (--json has all)\n", clusters.size() - kClustersShown);
+}
+
+void minimise(const Common& common, const Flags& flags, const CampaignReader& reader) {
+  std::vector<FaultRecord> faults = matches(reader, flags.query, flags.most);
+  std::unique_ptr<Network> network = load_campaign_model(reader.record());
+  FaultShrinker shrinker(reader, *network, {flags.keep_class});
+  std::vector<ShrunkFault> results;
+  double steps = 0, steps_after = 0, pixels = 0, pixels_after = 0;
+  std::int64_t not_repeatable = 0, verdicts = 0;
+  {
+    Progress progress("minimising", static_cast<std::int64_t>(faults.size()), "faults");
+    for (const FaultRecord& fault : faults) {
+      results.push_back(shrinker.shrink(fault));
+      const ShrunkFault& r = results.back();
+      steps += static_cast<double>(r.rules_before.size());
+      steps_after += static_cast<double>(r.rules.size());
+      pixels += static_cast<double>(r.before.pixels);
+      pixels_after += static_cast<double>(r.after.pixels);
+      not_repeatable += r.repeatable ? 0 : 1;
+      verdicts += r.verdicts;
+      progress.advance();
+    }
+  }
+  fs::path folder = fs::path(flags.folder) / "minimised";
+  write_shrunk(folder, reader, results);
+  double n = std::max<double>(1, static_cast<double>(results.size()));
+  if (not_repeatable > 0)
+    log::warn("{} faults are not what their lineage gives, so only their pixels were looked at", not_repeatable);
+  if (common.json) {
+    json j = {{"folder", folder.string()}, {"faults", json::array()},
+              {"mean_steps", steps / n},   {"mean_minimised_steps", steps_after / n},
+              {"mean_pixels", pixels / n}, {"mean_minimised_pixels", pixels_after / n},
+              {"verdicts", verdicts}};
+    for (const ShrunkFault& r : results)
+      j["faults"].push_back({{"id", r.fault.id},
+                             {"true", r.fault.label},
+                             {"predicted", r.fault.predicted},
+                             {"minimised_predicted", r.predicted},
+                             {"rules", r.rules_before},
+                             {"minimised_rules", r.rules},
+                             {"pixels", r.before.pixels},
+                             {"minimised_pixels", r.after.pixels},
+                             {"largest", r.before.largest},
+                             {"minimised_largest", r.after.largest}});
+    print_line(j, 1);
+    return;
+  }
+  std::cout << fmt::format(
+      "{} faults: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed pixels on average ({} verdicts)\n"
+      "in {}: minimised.csv, sheet.png and the images\n",
+      results.size(), steps / n, steps_after / n, pixels / n, pixels_after / n, format_count(verdicts),
+      folder.string());
+  FaultQuery all = flags.query;
+  std::int64_t matching = 0;
+  for (const FaultGroup& group : group_faults(reader, all)) matching += group.faults;
+  if (static_cast<std::int64_t>(results.size()) < matching)
+    std::cout << fmt::format("these are {} of {} that match; --most 0 takes all\n", results.size(),
+                             format_count(matching));
+}
+
+void run(const Common& common, Flags& flags) {
+  if (flags.cluster && flags.minimise) bad_usage("choose one of --cluster and --minimise");
+  if (flags.keep_class && !flags.minimise) bad_usage("--keep-class belongs to --minimise");
+  if (!flags.query.mutator.empty()) mutators().at(flags.query.mutator);
+  CampaignReader reader(flags.folder);
+  flags.query.filter.label = class_of(reader, "--true", flags.label);
+  flags.query.filter.predicted = class_of(reader, "--pred", flags.predicted);
+  if (flags.cluster) {
+    cluster(common, flags, reader);
+  } else if (flags.minimise) {
+    minimise(common, flags, reader);
+  } else {
+    list(common, flags, reader);
+  }
+}
+
+}  // namespace
+
+void add_faults_verb(CLI::App& app, Common& common) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = make_verb(app, common, "faults", "list, group, cluster and minimise the faults of a campaign",
+                             "  galvani faults run1\n"
+                             "  galvani faults run1 --true 3 --pred 5 --mutator blur --min-confidence 0.9\n"
+                             "  galvani faults run1 --distinct --cluster\n"
+                             "  galvani faults run1 --kept --minimise --most 100      writes run1/minimised/");
+  verb->add_option("run", flags->folder, "the campaign's folder")->required();
+  verb->add_option("--true", flags->label, "of this class: its name or number");
+  verb->add_option("--pred", flags->predicted, "taken for this class");
+  verb->add_option("--mutator", flags->query.mutator, "whose last step is of this mutator");
+  verb->add_flag("--kept", flags->query.filter.kept_only, "that the guide kept");
+  verb->add_flag("--distinct", flags->query.filter.distinct_only, "every image once");
+  verb->add_option("--min-confidence", flags->query.min_confidence, "of the wrong verdict, from 0 to 1")
+      ->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--most", flags->most, "how many to list or minimise; 0: all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50))
+      ->capture_default_str();
+  verb->add_flag("--cluster", flags->cluster, "group what looks alike to the network, pair by pair");
+  verb->add_option("--radius", flags->radius, "of a cluster, as a share of the median distance between faults")
+      ->check(CLI::Range(0.0, 10.0))
+      ->capture_default_str();
+  verb->add_flag("--minimise", flags->minimise, "find the shortest lineage and the smallest change that still fail");
+  verb->add_flag("--keep-class", flags->keep_class, "as long as it is taken for the same class");
+  verb->callback([&common, flags] { run(common, *flags); });
+}
+
+}  // namespace galvani::cli

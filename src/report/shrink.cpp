@@ -1,0 +1,303 @@
+#include "galvani/report/shrink.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "galvani/base/error.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/data/dataset.h"
+
+namespace galvani {
+namespace {
+
+constexpr std::size_t kAllSubsets = 6;      // lineages up to this length are searched completely
+constexpr std::size_t kMostBlocks = 1024;   // of pixels; more would take too many verdicts on large images
+constexpr std::size_t kMostTogether = 256;  // images judged in one call
+constexpr int kStrengths = 16;
+
+// Bits of x and y in turn: places that are near each other in the picture are near in this order, too.
+std::uint64_t interleaved(std::uint32_t x, std::uint32_t y) {
+  std::uint64_t result = 0;
+  for (unsigned bit = 0; bit < 32; ++bit)
+    result |= (std::uint64_t{x} >> bit & 1U) << (2 * bit) | (std::uint64_t{y} >> bit & 1U) << (2 * bit + 1);
+  return result;
+}
+
+// Changed pixels (places in a plane), near ones next to each other.
+std::vector<std::int64_t> changed_pixels(const at::Tensor& reference, const at::Tensor& image) {
+  at::Tensor changed = reference.ne(image).any(0);
+  std::int64_t width = changed.size(1);
+  std::vector<std::int64_t> places;
+  const bool* flags = changed.data_ptr<bool>();
+  for (std::int64_t i = 0; i < changed.numel(); ++i) {
+    if (flags[i]) places.push_back(i);
+  }
+  std::sort(places.begin(), places.end(), [width](std::int64_t a, std::int64_t b) {
+    auto order = [width](std::int64_t i) {
+      return interleaved(static_cast<std::uint32_t>(i % width), static_cast<std::uint32_t>(i / width));
+    };
+    return order(a) < order(b);
+  });
+  return places;
+}
+
+class PixelShrinker {
+ public:
+  PixelShrinker(const at::Tensor& reference, const at::Tensor& image, const FailCheck& fails)
+      : reference_(reference.contiguous()), image_(image.clone()), fails_(fails) {}
+
+  at::Tensor run() {
+    std::vector<std::int64_t> places = changed_pixels(reference_, image_);
+    for (std::size_t blocks = 2; !places.empty(); blocks *= 2) {
+      blocks = std::min({blocks, places.size(), kMostBlocks});
+      bool finest = blocks == places.size() || blocks == kMostBlocks;
+      std::size_t before = places.size();
+      places = pass(places, blocks);
+      // The finest blocks are gone through until nothing more can be left out.
+      if (finest && places.size() == before) break;
+      if (finest) blocks /= 2;
+    }
+    weaken();
+    return image_;
+  }
+
+ private:
+  using Places = std::vector<std::int64_t>;
+
+  at::Tensor reverted(const at::Tensor& image, const Places& places) const {
+    at::Tensor result = image.clone();
+    std::int64_t plane = image.size(1) * image.size(2);
+    auto* to = result.data_ptr<std::uint8_t>();
+    const auto* from = reference_.data_ptr<std::uint8_t>();
+    for (std::int64_t c = 0; c < image.size(0); ++c) {
+      for (std::int64_t place : places) to[c * plane + place] = from[c * plane + place];
+    }
+    return result;
+  }
+
+  // Sets back what it can of so many blocks; returns the places that are left.
+  Places pass(const Places& places, std::size_t blocks) {
+    std::vector<Places> parts(blocks);
+    for (std::size_t b = 0; b < blocks; ++b)
+      parts[b].assign(places.begin() + static_cast<std::ptrdiff_t>(b * places.size() / blocks),
+                      places.begin() + static_cast<std::ptrdiff_t>((b + 1) * places.size() / blocks));
+    std::vector<at::Tensor> images;
+    images.reserve(blocks);
+    for (const Places& part : parts) images.push_back(reverted(image_, part));
+    std::vector<bool> alone = judged(images);
+    // What can be left out by itself may not be left out together: halves of it are tried then.
+    std::vector<std::size_t> free;
+    for (std::size_t b = 0; b < blocks; ++b) {
+      if (alone[b]) free.push_back(b);
+    }
+    std::vector<char> gone(blocks, 0);
+    revert_together(parts, free, gone);
+    Places left;
+    for (std::size_t b = 0; b < blocks; ++b) {
+      if (gone[b] == 0) left.insert(left.end(), parts[b].begin(), parts[b].end());
+    }
+    return left;
+  }
+
+  void revert_together(const std::vector<Places>& parts, const std::vector<std::size_t>& free,
+                       std::vector<char>& gone) {
+    if (free.empty()) return;
+    Places all;
+    for (std::size_t b : free) all.insert(all.end(), parts[b].begin(), parts[b].end());
+    at::Tensor candidate = reverted(image_, all);
+    if (judged({candidate})[0]) {
+      image_ = candidate;
+      for (std::size_t b : free) gone[b] = 1;
+      return;
+    }
+    if (free.size() == 1) return;
+    auto middle = free.begin() + static_cast<std::ptrdiff_t>(free.size() / 2);
+    revert_together(parts, {free.begin(), middle}, gone);
+    revert_together(parts, {middle, free.end()}, gone);
+  }
+
+  // The whole change at a part of its strength: the least that still fails.
+  void weaken() {
+    at::Tensor difference = image_.to(at::kFloat) - reference_.to(at::kFloat);
+    if (!difference.any().item<bool>()) return;
+    std::vector<at::Tensor> images;
+    for (int k = 1; k < kStrengths; ++k) {
+      at::Tensor weaker = reference_.to(at::kFloat) + difference * (static_cast<double>(k) / kStrengths);
+      images.push_back(weaker.round().clamp(0, 255).to(at::kByte));
+    }
+    std::vector<bool> still = judged(images);
+    auto first = std::find(still.begin(), still.end(), true);
+    if (first != still.end()) image_ = images[static_cast<std::size_t>(first - still.begin())];
+  }
+
+  std::vector<bool> judged(const std::vector<at::Tensor>& images) const {
+    std::vector<bool> result;
+    for (std::size_t first = 0; first < images.size(); first += kMostTogether) {
+      auto from = images.begin() + static_cast<std::ptrdiff_t>(first);
+      auto to = images.begin() + static_cast<std::ptrdiff_t>(std::min(images.size(), first + kMostTogether));
+      std::vector<bool> part = fails_({from, to});
+      result.insert(result.end(), part.begin(), part.end());
+    }
+    return result;
+  }
+
+  at::Tensor reference_;
+  at::Tensor image_;
+  const FailCheck& fails_;
+};
+
+// Every choice of `size` of n things, as lists of their places.
+std::vector<std::vector<std::size_t>> choices(std::size_t n, std::size_t size) {
+  std::vector<std::vector<std::size_t>> result;
+  for (std::size_t bits = 0; bits < std::size_t{1} << n; ++bits) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < n; ++i) {
+      if ((bits >> i & 1U) != 0) places.push_back(i);
+    }
+    if (places.size() == size) result.push_back(places);
+  }
+  return result;
+}
+
+}  // namespace
+
+at::Tensor shrink_pixels(const at::Tensor& reference, const at::Tensor& image, const FailCheck& fails) {
+  return PixelShrinker(reference, image, fails).run();
+}
+
+struct FaultShrinker::Impl {
+  Impl(const CampaignReader& from, Network& under_test, const ShrinkOptions& given)
+      : reader(from), network(under_test), options(given) {
+    MutationContext context;
+    std::vector<at::Tensor> seeds;
+    for (const SeedRecord& seed : reader.seeds()) seeds.push_back(reader.image(seed.id));
+    if (seeds.empty()) bad_input("{}: has no seeds", reader.folder().string());
+    context.shape = shape_of(seeds.front());
+    const CampaignRecord& record = reader.record();
+    context.style_images = record.style.empty() ? at::stack(seeds) : load_data(record.style).images;
+    MutationEngine::Options engine_options;
+    engine_options.validity = {record.settings.alpha, record.settings.beta};
+    engine.emplace(record.settings.mutators, context, engine_options);
+  }
+
+  // Canonical logits: [N, classes].
+  at::Tensor judge(const std::vector<at::Tensor>& images) {
+    check_interrupt();
+    Request alone;
+    alone.alone = true;
+    verdicts += static_cast<std::int64_t>(images.size());
+    return network.run(at::stack(images), alone).logits;
+  }
+
+  std::vector<bool> fail(const std::vector<at::Tensor>& images, const FaultRecord& fault) {
+    std::vector<bool> result;
+    if (images.empty()) return result;
+    at::Tensor labels = judge(images).argmax(1);
+    for (std::int64_t i = 0; i < labels.size(0); ++i) {
+      std::int64_t label = labels.data_ptr<std::int64_t>()[i];
+      result.push_back(options.keep_class ? label == fault.predicted : label != fault.label);
+    }
+    return result;
+  }
+
+  // The first of some parts of a lineage that gives a valid fault.
+  bool first_failing(const at::Tensor& seed, const std::vector<Rule>& rules,
+                     const std::vector<std::vector<std::size_t>>& parts, const FaultRecord& fault,
+                     std::vector<std::size_t>& chosen, Parent& made) {
+    std::vector<at::Tensor> images;
+    std::vector<Parent> parents;
+    std::vector<std::size_t> which;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<Rule> steps;
+      for (std::size_t place : parts[i]) steps.push_back(rules[place]);
+      Parent parent = engine->replay(seed, steps);
+      if (!engine->valid(parent.reference, parent.image)) continue;
+      images.push_back(parent.image);
+      parents.push_back(parent);
+      which.push_back(i);
+    }
+    std::vector<bool> still = fail(images, fault);
+    auto first = std::find(still.begin(), still.end(), true);
+    if (first == still.end()) return false;
+    auto i = static_cast<std::size_t>(first - still.begin());
+    chosen = parts[which[i]];
+    made = parents[i];
+    return true;
+  }
+
+  // Long lineages lose single steps first; of short ones every part is tried, the shortest first.
+  std::vector<std::size_t> shorten(const at::Tensor& seed, const std::vector<Rule>& rules, const FaultRecord& fault,
+                                   Parent& made) {
+    std::vector<std::size_t> now(rules.size());
+    for (std::size_t i = 0; i < now.size(); ++i) now[i] = i;
+    bool found = true;
+    while (found && now.size() > kAllSubsets) {
+      std::vector<std::vector<std::size_t>> parts;
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        parts.push_back(now);
+        parts.back().erase(parts.back().begin() + static_cast<std::ptrdiff_t>(i));
+      }
+      found = first_failing(seed, rules, parts, fault, now, made);
+    }
+    if (now.size() > kAllSubsets) return now;
+    for (std::size_t size = 1; size < now.size(); ++size) {
+      std::vector<std::vector<std::size_t>> parts = choices(now.size(), size);
+      for (auto& part : parts) {
+        for (std::size_t& place : part) place = now[place];
+      }
+      if (first_failing(seed, rules, parts, fault, now, made)) break;
+    }
+    return now;
+  }
+
+  const CampaignReader& reader;
+  Network& network;
+  ShrinkOptions options;
+  std::optional<MutationEngine> engine;
+  std::int64_t verdicts = 0;
+};
+
+FaultShrinker::FaultShrinker(const CampaignReader& reader, Network& network, const ShrinkOptions& options)
+    : impl_(std::make_unique<Impl>(reader, network, options)) {}
+FaultShrinker::~FaultShrinker() = default;
+
+ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
+  Impl& impl = *impl_;
+  impl.verdicts = 0;
+  ShrunkFault result;
+  result.fault = fault;
+  result.seed = impl.reader.image(fault.seed);
+  result.original = impl.reader.image(fault);
+  result.rules_before = impl.reader.lineage(fault).rules;
+  if (!(shape_of(result.original) == impl.engine->shape()))
+    bad_input("{}: is not of the size of the campaign's images", fault.file);
+  if (!impl.fail({result.original}, fault)[0]) bad_input("{}: does not fail any more", fault.file);
+  std::vector<Rule> rules;
+  for (const std::string& text : result.rules_before) rules.push_back(impl.engine->set().parse(text));
+  Parent made = impl.engine->replay(result.seed, rules);
+  result.before = measure_change(impl.engine->shape(), made.reference.data_ptr<std::uint8_t>(),
+                                 result.original.data_ptr<std::uint8_t>());
+  result.rules = result.rules_before;
+  result.repeatable = at::equal(made.image, result.original);
+  if (result.repeatable) {
+    result.rules.clear();
+    for (std::size_t place : impl.shorten(result.seed, rules, fault, made))
+      result.rules.push_back(result.rules_before[place]);
+  } else {
+    made.image = result.original;
+  }
+  FailCheck fails = [&](const std::vector<at::Tensor>& images) { return impl.fail(images, fault); };
+  result.image = shrink_pixels(made.reference, made.image, fails);
+  result.after = measure_change(impl.engine->shape(), made.reference.data_ptr<std::uint8_t>(),
+                                result.image.data_ptr<std::uint8_t>());
+  at::Tensor chances = impl.judge({result.image})[0].softmax(0);
+  result.predicted = chances.argmax().item<std::int64_t>();
+  result.confidence = chances.max().item<double>();
+  result.verdicts = impl.verdicts;
+  return result;
+}
+
+}  // namespace galvani

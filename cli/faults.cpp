@@ -33,7 +33,7 @@ struct Flags {
   FaultQuery query;
   std::int64_t most = 50;
   bool cluster = false;
-  double radius = 0.5;
+  double radius = 0.7;
   bool minimise = false;
   bool keep_class = false;
 };

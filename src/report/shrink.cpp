@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "galvani/base/error.h"
@@ -253,6 +254,38 @@ struct FaultShrinker::Impl {
     return now;
   }
 
+  // The affine step at a part of its strength: the least that still fails. Defaults of affine mutators do nothing.
+  void weaken_affine(const at::Tensor& seed, std::vector<Rule>& rules, const FaultRecord& fault, Parent& made) {
+    auto affine = std::find_if(rules.begin(), rules.end(),
+                               [this](const Rule& rule) { return engine->set().mutator(rule).affine(); });
+    if (affine == rules.end()) return;
+    const OptionSchema& parameters = engine->set().mutator(*affine).parameters();
+    const Rule whole = *affine;
+    std::vector<Rule> weaker;
+    std::vector<Parent> parents;
+    std::vector<at::Tensor> images;
+    for (int k = 1; k < kStrengths; ++k) {
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        double neutral = rule_value(parameters[i], parameters[i].fallback);
+        double value = neutral + (whole.values[i] - neutral) * k / kStrengths;
+        bool integer = std::holds_alternative<std::int64_t>(parameters[i].fallback);
+        affine->values[i] = integer ? std::round(value) : std::round(value * 1e4) / 1e4;
+      }
+      Parent parent = engine->replay(seed, rules);
+      if (!engine->valid(parent.reference, parent.image)) continue;
+      weaker.push_back(*affine);
+      parents.push_back(parent);
+      images.push_back(parent.image);
+    }
+    *affine = whole;
+    std::vector<bool> still = fail(images, fault);
+    auto first = std::find(still.begin(), still.end(), true);
+    if (first == still.end()) return;
+    auto i = static_cast<std::size_t>(first - still.begin());
+    *affine = weaker[i];
+    made = parents[i];
+  }
+
   const CampaignReader& reader;
   Network& network;
   ShrinkOptions options;
@@ -283,9 +316,11 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   result.rules = result.rules_before;
   result.repeatable = at::equal(made.image, result.original);
   if (result.repeatable) {
+    std::vector<Rule> left;
+    for (std::size_t place : impl.shorten(result.seed, rules, fault, made)) left.push_back(rules[place]);
+    impl.weaken_affine(result.seed, left, fault, made);
     result.rules.clear();
-    for (std::size_t place : impl.shorten(result.seed, rules, fault, made))
-      result.rules.push_back(result.rules_before[place]);
+    for (const Rule& rule : left) result.rules.push_back(impl.engine->set().text(rule));
   } else {
     made.image = result.original;
   }

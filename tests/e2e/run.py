@@ -178,7 +178,8 @@ def helps(w, *verb):
 add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"), ("data get", "data", "get"),
                     ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
-                    ("trace", "trace"), ("report", "report"), ("compare", "compare")], helps)
+                    ("trace", "trace"), ("report", "report"), ("compare", "compare"),
+                    ("faults", "faults")], helps)
 
 
 @check("every verb has a help check")

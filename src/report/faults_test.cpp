@@ -67,22 +67,22 @@ TEST(ShrinkPixels, NothingToDo) {
 class FaultsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder("faults");
-    subject_ = new testing::Subject();
-    subject_->fuzz(*folder_ / "run");
+    shared_folder = new TemporaryFolder("faults");
+    shared_subject = new testing::Subject();
+    shared_subject->fuzz(*shared_folder / "run");
   }
   static void TearDownTestSuite() {
-    delete folder_;
-    delete subject_;
+    delete shared_folder;
+    delete shared_subject;
   }
-  static TemporaryFolder* folder_;
-  static testing::Subject* subject_;
+  static TemporaryFolder* shared_folder;
+  static testing::Subject* shared_subject;
 };
-TemporaryFolder* FaultsTest::folder_ = nullptr;
-testing::Subject* FaultsTest::subject_ = nullptr;
+TemporaryFolder* FaultsTest::shared_folder = nullptr;
+testing::Subject* FaultsTest::shared_subject = nullptr;
 
 TEST_F(FaultsTest, QueriesAndGroupsAgree) {
-  CampaignReader reader(*folder_ / "run");
+  CampaignReader reader(*shared_folder / "run");
   std::vector<FaultGroup> groups = group_faults(reader, {});
   ASSERT_FALSE(groups.empty());
   std::int64_t sum = 0;
@@ -105,20 +105,20 @@ TEST_F(FaultsTest, QueriesAndGroupsAgree) {
 }
 
 TEST_F(FaultsTest, FeaturesAreOfLengthOne) {
-  CampaignReader reader(*folder_ / "run");
+  CampaignReader reader(*shared_folder / "run");
   FaultFilter filter;
   filter.most = 20;
   std::string tap;
-  at::Tensor features = fault_features(reader, *subject_->network, reader.faults(filter), tap);
+  at::Tensor features = fault_features(reader, *shared_subject->network, reader.faults(filter), tap);
   EXPECT_EQ(features.size(0), 20);
   EXPECT_TRUE(at::allclose(features.norm(2, {1}), at::ones({20})));
   EXPECT_EQ(tap, "conv2") << "of conv1, conv2, fc";
 }
 
 TEST_F(FaultsTest, ShrunkFaultsStillFailAndAreSmaller) {
-  CampaignReader reader(*folder_ / "run");
+  CampaignReader reader(*shared_folder / "run");
   for (bool keep_class : {false, true}) {
-    FaultShrinker shrinker(reader, *subject_->network, {keep_class});
+    FaultShrinker shrinker(reader, *shared_subject->network, {keep_class});
     FaultFilter filter;
     filter.most = 25;
     std::vector<ShrunkFault> all;
@@ -129,23 +129,23 @@ TEST_F(FaultsTest, ShrunkFaultsStillFailAndAreSmaller) {
       EXPECT_GE(r.rules.size(), 1U);
       Request alone;
       alone.alone = true;
-      auto verdict = subject_->network->run(r.image.unsqueeze(0), alone).logits.argmax(1).item<std::int64_t>();
+      auto verdict = shared_subject->network->run(r.image.unsqueeze(0), alone).logits.argmax(1).item<std::int64_t>();
       EXPECT_EQ(verdict, r.predicted);
       EXPECT_NE(verdict, fault.label);
       EXPECT_TRUE(!keep_class || verdict == fault.predicted);
       EXPECT_TRUE(r.rules.size() < r.rules_before.size() || r.after.pixels <= r.before.pixels);
       all.push_back(std::move(r));
     }
-    write_shrunk(*folder_ / "minimised", reader, all);
-    std::string csv = read_file(*folder_ / "minimised" / "minimised.csv");
+    write_shrunk(*shared_folder / "minimised", reader, all);
+    std::string csv = read_file(*shared_folder / "minimised" / "minimised.csv");
     EXPECT_EQ(static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')), all.size() + 1);
-    EXPECT_TRUE(std::filesystem::exists(*folder_ / "minimised" / "sheet.png"));
+    EXPECT_TRUE(std::filesystem::exists(*shared_folder / "minimised" / "sheet.png"));
   }
 }
 
 TEST_F(FaultsTest, WhatIsGoneOrHealedIsRefused) {
-  CampaignReader reader(*folder_ / "run");
-  FaultShrinker shrinker(reader, *subject_->network);
+  CampaignReader reader(*shared_folder / "run");
+  FaultShrinker shrinker(reader, *shared_subject->network);
   FaultRecord fault = reader.fault(1);
   fault.file = "faults/none.png";
   EXPECT_THROW(shrinker.shrink(fault), Error);

@@ -858,6 +858,79 @@ def _(w):
     w.refused(3, "compare", "compared-1", "no-such-run", names="no-such-run")
 
 
+@check("report, compare: what they say")
+def _(w):
+    w.done(*fuzz(folder="paged", guide="random"))
+    found = json.loads(w.done("report", "paged", "--most", 10, "--json").out)
+    expect_equal((found["shown"], found["bad_files"]), (10, []), "the gallery")
+    expect_equal(found["bytes"], (w / "paged/report.html").stat().st_size, "the page's size")
+    expect_equal(w.run("report", "paged", "--most", "many").code, 2, "the exit code")
+    w.refused(4, "report", "paged", "-o", "no/such/folder/page.html", names="no/such/folder")
+    w.done(*fuzz(folder="paged-2", guide="tknc"))
+    found = json.loads(w.done("compare", "paged", "paged-2", "--json").out)
+    expect_equal([g["name"] for g in found["groups"]], ["random", "tknc:k=10"], "the groups")
+    tests = {t["measure"]: t for t in found["tests"]}
+    expect("coverage" not in tests and tests["faults"]["p"] == 1 and tests["faults"]["exact"], str(tests))
+    out = w.done("compare", "paged", "paged-2", "--measure", "distinct,oi").out
+    for part in ("OI", "A12", "no p can be below"):
+        expect(part in out, f"no {part!r} in {out}")
+    w.refused(2, "compare", "paged", names="two")
+    w.refused(2, "compare", "paged", "paged/", names="twice")
+    w.refused(2, "compare", "paged", "paged-2", "--by", "luck", names="luck")
+    w.refused(2, "compare", "paged", "paged-2", "--measure", "luck", names="luck")
+
+
+@check("faults are listed, clustered and minimised")
+def _(w):
+    w.done(*fuzz(folder="sorted", guide="random", iterations=48))
+    stats = json.loads(w.done("stats", "sorted", "--json").out)
+    found = json.loads(w.done("faults", "sorted", "--most", 0, "--json").out)
+    expect_equal((found["matching"], len(found["faults"])), (stats["faults"], stats["faults"]), "the number of faults")
+    expect_equal(sorted((g["true"], g["predicted"], g["faults"]) for g in found["groups"]),
+                 sorted((c["true"], c["predicted"], c["faults"]) for c in stats["confusion"]), "the groups")
+    one = found["groups"][0]
+    chosen = json.loads(w.done("faults", "sorted", "--true", one["true"], "--pred", one["predicted"], "--mutator",
+                               one["mutator"], "--distinct", "--min-confidence", 0.3, "--json").out)["faults"]
+    for fault in chosen:
+        expect(fault["distinct"] and fault["confidence"] >= 0.3 and fault["lineage"][-1].startswith(one["mutator"]), str(fault))
+    clusters = json.loads(w.done("faults", "sorted", "--cluster", "--json").out)
+    expect_equal(sorted(i for c in clusters["clusters"] for i in c["faults"]), [f["id"] for f in found["faults"]],
+                 "what is in the clusters")
+    again = json.loads(w.done("faults", "sorted", "--cluster", "--threads", 1, "--json").out)
+    expect_equal(again, clusters, "the clusters of one thread")
+    small = json.loads(w.done("faults", "sorted", "--distinct", "--minimise", "--keep-class", "--most", 15, "--json").out)
+    rows = list(csv.DictReader((w / "sorted/minimised/minimised.csv").open()))
+    expect_equal(len(rows), 15, "the minimised faults")
+    labels = {f["id"]: f["predicted"] for f in small["faults"]}
+    (w / "only-images").mkdir()
+    for row in rows:
+        shutil.copy(w / "sorted/minimised" / row["file"], w / "only-images")
+    verdicts = predictions(w.done("predict", "eight.onnx", "--data", "only-images").out)
+    expect_equal([int(v["predicted"]) for v in verdicts], [labels[int(row["fault"])] for row in rows],
+                 "the verdicts on what was minimised")
+    expect((w / "sorted/minimised/sheet.png").read_bytes().startswith(b"\x89PNG"), "no contact sheet")
+    w.refused(2, "faults", "sorted", "--true", "eleven", names="eleven")
+    w.refused(2, "faults", "sorted", "--mutator", "blurr", names="did you mean 'blur'")
+    w.refused(2, "faults", "sorted", "--cluster", "--minimise", names="--cluster")
+    w.refused(3, "faults", "no-such-run", names="no-such-run")
+
+
+@check("fuzz on a terminal: a screen that is given back")
+def _(w):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+    import terminal_svg
+    command = ["env", "-C", str(w.folder), f"GALVANI_CACHE={w.folder}/cache", w.binary]
+    screen, everything, code = terminal_svg.run(command + [str(a) for a in fuzz(folder="on-screen")], 100, 26)
+    expect_equal((code, screen.alternate, screen.cursor_shown), (0, False, True), "the end")
+    shown = "\n".join("".join(c for c, _ in row) for row in screen.last or [])
+    for part in ("galvani fuzz", "on-screen", "latest faults", "kmnc:k=100"):
+        expect(part in shown, f"no {part!r} on the screen: {shown}")
+    for size, more in (((60, 10), []), ((100, 26), ["--plain"]), ((100, 26), ["--quiet"])):
+        folder = f"no-screen-{size[0]}{'-'.join(more)}"
+        screen, everything, code = terminal_svg.run(command + [str(a) for a in fuzz(*more, folder=folder)], *size)
+        expect(code == 0 and screen.last is None, f"a full screen with {size} {more}")
+
+
 def run_all(workshop, words):
     chosen = [c for c in CHECKS if c[0] == 1 or all(word in c[1] for word in words)]
     failed = passed = 0

@@ -12,18 +12,6 @@ namespace galvani::cli {
 
 using nlohmann::json;
 
-json yields_json(const std::vector<YieldRecord>& yields) {
-  json all = json::array();
-  for (const YieldRecord& y : yields)
-    all.push_back({{"name", y.name},
-                   {"mutants", y.mutants},
-                   {"valid", y.valid},
-                   {"outputs", y.kept},
-                   {"faults", y.faults},
-                   {"kept_faults", y.kept_faults}});
-  return all;
-}
-
 std::string yields_text(const char* title, const std::vector<YieldRecord>& yields) {
   Table table({title, ">mutants", ">valid", ">outputs", ">faults", ">faults/valid", ">kept faults"});
   for (const YieldRecord& y : yields) {
@@ -90,9 +78,7 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
   double rate = s.seconds > 0 ? static_cast<double>(c.valid) / s.seconds : 0;
   table.add({"work", fmt::format("{} iterations, {} mutants ({} valid) in {}, {:.0f}/s", n(c.iterations), n(c.mutants),
                                  n(c.valid), format_duration(s.seconds), rate)});
-  std::string text = table.str();
-  // The table has no titles: its first two lines say nothing.
-  return text.substr(text.find('\n', text.find('\n') + 1) + 1);
+  return table.str();
 }
 
 std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record) {

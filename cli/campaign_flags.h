@@ -14,7 +14,6 @@ namespace galvani::cli {
 nlohmann::json summary_json(const CampaignReader& reader, const CampaignSummary& summary);
 std::string summary_text(const CampaignReader& reader, const CampaignSummary& summary);
 
-nlohmann::json yields_json(const std::vector<YieldRecord>& yields);
 std::string yields_text(const char* title, const std::vector<YieldRecord>& yields);
 
 // The network a campaign was run on, loaded as it was then; Error(bad_input) if its file is gone or has changed.

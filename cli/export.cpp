@@ -9,7 +9,9 @@
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/data/npy.h"
 #include "verb.h"
 
@@ -51,12 +53,6 @@ std::vector<Row> collect(const CampaignReader& reader, const Flags& flags) {
   return rows;
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + "\"";
-}
-
 std::string csv_of(const CampaignReader& reader, const std::vector<Row>& rows) {
   std::string text =
       "id,label,label_name,predicted,predicted_name,confidence,fault,kept,distinct,seed,iteration,slot,steps,lineage,"
@@ -64,29 +60,38 @@ std::string csv_of(const CampaignReader& reader, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const MutantRecord& r = row.record;
     text += fmt::format("{},{},{},{},{},{:.6f},{},{},{},{},{},{},{},{},{},{}\n", r.id, r.label,
-                        quoted(reader.class_name(r.label)), r.predicted, quoted(reader.class_name(r.predicted)),
+                        csv_cell(reader.class_name(r.label)), r.predicted, csv_cell(reader.class_name(r.predicted)),
                         r.confidence, row.fault ? 1 : 0, row.kept ? 1 : 0, r.distinct ? 1 : 0, r.seed, r.iteration,
                         r.slot, row.lineage.rules.size(),
-                        quoted(fmt::format("{}", fmt::join(row.lineage.rules, " | "))), r.sha256, row.file);
+                        csv_cell(fmt::format("{}", fmt::join(row.lineage.rules, " | "))), r.sha256, row.file);
   }
   return text;
 }
 
-Dataset dataset_of(const CampaignReader& reader, const std::vector<Row>& rows, const Flags& flags) {
-  std::vector<at::Tensor> images;
-  std::vector<std::int64_t> labels;
-  Progress progress("reading", static_cast<std::int64_t>(rows.size()), "images");
-  for (const Row& row : rows) {
-    images.push_back(flags.what == "faults" ? reader.image(reader.fault(row.record.id)) : reader.image(row.record.id));
-    labels.push_back(row.record.label);
-    progress.advance();
-  }
-  Dataset data;
-  data.name = flags.folder;
-  data.images = at::stack(images);
-  data.labels = at::tensor(labels, at::kLong);
-  for (std::int64_t i = 0; i < reader.classes(); ++i) data.class_names.push_back(reader.class_name(i));
-  return data;
+// A fault's image comes from its file, an output's from the store.
+ImageStream stream_of(const CampaignReader& reader, const std::vector<Row>& rows, const Flags& flags,
+                      Progress& progress) {
+  ImageStream stream;
+  stream.name = flags.folder;
+  for (const Row& row : rows) stream.labels.push_back(row.record.label);
+  for (std::int64_t i = 0; i < reader.classes(); ++i) stream.class_names.push_back(reader.class_name(i));
+  stream.images = [&](std::int64_t first, std::int64_t count) {
+    std::vector<at::Tensor> images(static_cast<std::size_t>(count));
+    auto row = [&](std::size_t i) -> const Row& { return rows[static_cast<std::size_t>(first) + i]; };
+    if (flags.what == "faults") {
+      workers().run(count, [&](std::int64_t index, int) {
+        auto i = static_cast<std::size_t>(index);
+        FaultRecord fault;
+        fault.file = row(i).file;
+        images[i] = reader.image(fault);
+      });
+    } else {
+      for (std::size_t i = 0; i < images.size(); ++i) images[i] = reader.image(row(i).record.id);
+    }
+    progress.advance(count);
+    return at::stack(images);
+  };
+  return stream;
 }
 
 template <class Get>
@@ -118,11 +123,12 @@ void run(const Common& common, const Flags& flags) {
   if (flags.form == "csv") {
     write_file(flags.output, csv_of(reader, rows));
   } else {
-    Dataset data = dataset_of(reader, rows, flags);
+    Progress progress("exporting", static_cast<std::int64_t>(rows.size()), "images");
+    ImageStream stream = stream_of(reader, rows, flags, progress);
     if (flags.form == "npz") {
-      write_npz_rows(data, rows, flags.output);
+      write_npz_rows(gather(stream), rows, flags.output);
     } else {
-      write_image_folder(data, flags.output);
+      write_image_folder(stream, flags.output);
       write_file(std::filesystem::path(flags.output) / "mutants.csv", csv_of(reader, rows));
     }
   }

@@ -2,12 +2,14 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "campaign_flags.h"
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/table.h"
+#include "galvani/base/text.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/scheduler.h"
@@ -90,26 +92,7 @@ std::shared_ptr<const Profile> get_profile(const Flags& flags, Tracer& tracer, s
 }
 
 std::string xml(const std::string& text) {
-  std::string result;
-  for (char c : printable(text, 2000)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
+  return escape_markup(printable(text, 2000));
 }
 
 // One test a condition; it fails when the condition is met.
@@ -142,12 +125,37 @@ std::string junit_xml(const CampaignReader& reader, const CampaignSummary& summa
       xml("galvani fuzz " + reader.record().settings.guide), gates.size(), failures, summary.seconds, cases);
 }
 
-void run(Common& common, Flags& flags) {
+// Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
+void take_from_record(const CLI::App& verb, Common& common, Flags& flags) {
+  static const std::set<std::string> free = {"--output",  "--iterations", "--time",  "--outputs",
+                                             "--faults",  "--fail-if",    "--junit", "--plain",
+                                             "--threads", "--json",       "--quiet", "--verbose"};
+  for (const CLI::Option* option : verb.get_options()) {
+    std::string name = option->get_name();
+    if (option->count() > 0 && free.count(name) == 0)
+      bad_usage("{} is settled for the campaign in {}: leave it out to go on, or name the model and every setting",
+                name, flags.folder);
+  }
+  CampaignRecord record = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml");
+  flags.model.model = record.model;
+  flags.model.options.flags = record.preprocess;
+  flags.data = record.data;
+  flags.style = record.style;
+  flags.settings = record.settings;
+  flags.mutators = record.settings.mutators;
+  flags.scheduler = record.settings.scheduler;
+  flags.neurons.taps = record.settings.taps;
+  flags.neurons.neurons = record.settings.neurons;
+  common.seed = record.settings.seed;
+}
+
+void run(const CLI::App& verb, Common& common, Flags& flags) {
   if (flags.list) {
     list_components();
     return;
   }
-  if (flags.model.model.empty()) bad_usage("name a model");
+  if (flags.model.model.empty() && is_campaign(flags.folder)) take_from_record(verb, common, flags);
+  if (flags.model.model.empty()) bad_usage("name a model, or with -o a campaign to go on with");
   if (flags.data.empty()) bad_usage("--data is missing: which inputs to start from, such as mnist:test");
   if (flags.folder.empty()) bad_usage("-o is missing: the campaign's folder");
   std::vector<Gate> gates;
@@ -217,7 +225,8 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
       "  galvani fuzz lenet5.onnx --data mnist:test --guide tknc --outputs 1000 --reset-when-full -o run3\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide random --fail-if \"faults>0\" --junit fuzz.xml -o run4\n"
       "  galvani fuzz --list\n"
-      "The same command again goes on with what is in the folder. Ctrl-C is safe.");
+      "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
+      "So does the same command again. Ctrl-C is safe.");
   flags->model.add_to(*verb);
   verb->get_option("model")->required(false);
   flags->neurons.add_to(*verb);
@@ -251,7 +260,7 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
   verb->add_option("--junit", flags->junit, "write the conditions as JUnit XML")->group(ci);
   verb->add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
   verb->add_flag("--list", flags->list, "list guides and schedulers with their options");
-  verb->callback([&common, flags] { run(common, *flags); });
+  verb->callback([&common, flags, verb] { run(*verb, common, *flags); });
 }
 
 }  // namespace galvani::cli

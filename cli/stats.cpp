@@ -5,6 +5,7 @@
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
+#include "galvani/base/table.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -12,7 +13,31 @@ namespace {
 
 using nlohmann::json;
 
-void run(const Common& common, const std::string& folder) {
+struct Flags {
+  std::string folder;
+  bool wrong_seeds = false;
+};
+
+void print_wrong_seeds(const CampaignReader& reader) {
+  Table table({">item", "true", "predicted", ">confidence"});
+  for (const WrongSeedRecord& seed : reader.wrong_seeds())
+    table.add({std::to_string(seed.item), printable(reader.class_name(seed.label), 30),
+               printable(reader.class_name(seed.predicted), 30), fmt::format("{:.1f}%", seed.confidence * 100)});
+  std::cout << fmt::format("inputs of {} that were wrong before anything was changed\n\n",
+                           printable(reader.record().data))
+            << table.str();
+}
+
+json wrong_seeds_json(const CampaignReader& reader) {
+  auto all = json::array();
+  for (const WrongSeedRecord& seed : reader.wrong_seeds())
+    all.push_back(
+        {{"item", seed.item}, {"label", seed.label}, {"predicted", seed.predicted}, {"confidence", seed.confidence}});
+  return all;
+}
+
+void run(const Common& common, const Flags& flags) {
+  const std::string& folder = flags.folder;
   CampaignReader reader(folder);
   CampaignSummary summary = summarise(reader);
   if (common.json) {
@@ -26,8 +51,12 @@ void run(const Common& common, const std::string& folder) {
       if (confusion[i] > 0) j["confusion"].push_back({{"true", i / n}, {"predicted", i % n}, {"faults", confusion[i]}});
     }
     j["seeds"] = reader.seeds().size();
-    j["wrong_seeds"] = reader.wrong_seeds().size();
+    j["wrong_seeds"] = wrong_seeds_json(reader);
     print_line(j, 1);
+    return;
+  }
+  if (flags.wrong_seeds) {
+    print_wrong_seeds(reader);
     return;
   }
   const CampaignRecord& record = reader.record();
@@ -41,11 +70,12 @@ void run(const Common& common, const std::string& folder) {
 }  // namespace
 
 void add_stats_verb(CLI::App& app, Common& common) {
-  auto folder = std::make_shared<std::string>();
+  auto flags = std::make_shared<Flags>();
   CLI::App* verb = make_verb(app, common, "stats", "numbers of a fuzz campaign: faults, RFT, FRE, classes, OI, yields",
-                             "  galvani stats run1\n  galvani stats run1 --json");
-  verb->add_option("run", *folder, "the campaign's folder")->required();
-  verb->callback([&common, folder] { run(common, *folder); });
+                             "  galvani stats run1\n  galvani stats run1 --wrong-seeds\n  galvani stats run1 --json");
+  verb->add_option("run", flags->folder, "the campaign's folder")->required();
+  verb->add_flag("--wrong-seeds", flags->wrong_seeds, "list the inputs the model got wrong from the start");
+  verb->callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "galvani/base/text.h"
+
 namespace galvani {
 namespace {
 
@@ -19,26 +21,6 @@ constexpr double kLegendLine = 15;
 const std::vector<std::string> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
                                            "#56b4e9", "#000000", "#999933", "#882255", "#44aa99"};
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 std::string number(double value, bool percent) {
   if (percent) return fmt::format("{:g}%", std::round(value * 1e6) / 1e4);
   if (std::abs(value) >= 1e6) return fmt::format("{:g}M", value / 1e6);
@@ -48,7 +30,7 @@ std::string number(double value, bool percent) {
 
 std::string text(double x, double y, const std::string& anchor, const std::string& what, const std::string& more = "") {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
-                     escaped(what));
+                     escape_markup(what));
 }
 
 // Two series a line; one alone needs no legend.

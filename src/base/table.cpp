@@ -46,14 +46,16 @@ std::string Table::str() const {
     row.erase(row.find_last_not_of(' ') + 1);
     text += row + "\n";
   };
-  line(titles_);
-  std::vector<std::string> rule;
-  for (std::size_t width : widths) {
-    std::string dashes;
-    for (std::size_t i = 0; i < width; ++i) dashes += "─";
-    rule.push_back(dashes);
+  if (std::any_of(titles_.begin(), titles_.end(), [](const std::string& title) { return !title.empty(); })) {
+    line(titles_);
+    std::vector<std::string> rule;
+    for (std::size_t width : widths) {
+      std::string dashes;
+      for (std::size_t i = 0; i < width; ++i) dashes += "─";
+      rule.push_back(dashes);
+    }
+    line(rule);
   }
-  line(rule);
   for (const auto& row : rows_) line(row);
   return text;
 }

@@ -22,6 +22,13 @@ TEST(Table, WithoutRowsIsItsHeader) {
   EXPECT_EQ(Table({"a", ">bc"}).str(), "a  bc\n─  ──\n");
 }
 
+TEST(Table, WithoutTitlesIsItsRows) {
+  Table table({"", ">"});
+  table.add({"images", "60"});
+  table.add({"bad", "5"});
+  EXPECT_EQ(table.str(), "images  60\nbad      5\n");
+}
+
 TEST(Table, RefusesARowOfAnotherLength) {
   Table table({"a", "b"});
   EXPECT_THROW(table.add({"1"}), Error);

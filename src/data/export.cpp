@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
-#include "csv.h"
+#include <algorithm>
+
+#include "bounds.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
+#include "galvani/base/text.h"
 #include "galvani/data/npy.h"
 #include "image_file.h"
 
@@ -24,6 +27,47 @@ void make_folder(const fs::path& folder) {
   if (error) fail(ErrorCode::environment, "{}: cannot be made: {}", folder.string(), error.message());
 }
 
+constexpr std::int64_t kTogether = 1024;  // images of a stream
+
+// Calls `take` with one piece of a stream after the other and the number of its first image.
+void for_each_piece(const ImageStream& stream, const std::function<void(const at::Tensor&, std::int64_t)>& take) {
+  auto size = static_cast<std::int64_t>(stream.labels.size());
+  for (std::int64_t first = 0; first < size; first += kTogether) {
+    check_interrupt();
+    take(stream.images(first, std::min(kTogether, size - first)).contiguous(), first);
+  }
+}
+
+std::string file_name(std::int64_t index) {
+  return fmt::format("{:06}.png", index);
+}
+
+void write_pngs(const at::Tensor& images, std::int64_t first, const fs::path& folder, const std::string& name) {
+  std::int64_t channels = images.size(1), height = images.size(2), width = images.size(3);
+  if (channels != 1 && channels != 3) bad_usage("{}: images of {} channels cannot be written as PNG", name, channels);
+  const auto* pixels = images.data_ptr<std::uint8_t>();
+  workers().run(images.size(0), [&](std::int64_t i, int) {
+    write_file(folder / file_name(first + i),
+               encode_png(pixels + i * channels * height * width, channels, height, width));
+  });
+}
+
+// What stands beside the images: labels.csv and, if there are class names, classes.txt.
+void write_labels(const ImageStream& stream, const fs::path& folder) {
+  Dataset names;
+  names.class_names = stream.class_names;
+  std::string table = "file,label\n";
+  for (std::size_t i = 0; i < stream.labels.size(); ++i) {
+    std::int64_t label = stream.labels[i];
+    table += fmt::format("{},{}\n", file_name(static_cast<std::int64_t>(i)),
+                         label == Dataset::kUnlabelled ? "" : csv_cell(names.class_name(label)));
+  }
+  std::string classes;
+  for (const std::string& each : stream.class_names) classes += each + "\n";
+  if (!classes.empty()) write_file(folder / "classes.txt", classes);
+  write_file(folder / "labels.csv", table);
+}
+
 void append_big_endian(std::string& out, std::int64_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
 }
@@ -38,10 +82,31 @@ std::string idx_bytes(const at::Tensor& bytes) {
 
 }  // namespace
 
+Dataset gather(const ImageStream& stream) {
+  Dataset data;
+  data.name = stream.name;
+  data.labels = label_tensor(stream.labels);
+  data.class_names = stream.class_names;
+  for_each_piece(stream, [&](const at::Tensor& piece, std::int64_t first) {
+    if (!data.images.defined())
+      data.images = empty_images(stream.name, data.labels.size(0), piece.size(1), piece.size(2), piece.size(3));
+    data.images.narrow(0, first, piece.size(0)).copy_(piece);
+  });
+  validate(data);
+  return data;
+}
+
 void write_image_folder(const Dataset& data, const fs::path& folder) {
   validate(data);
-  if (data.channels() != 1 && data.channels() != 3)
-    bad_usage("{}: images of {} channels cannot be written as PNG", data.name, data.channels());
+  const auto* labels = data.labels.data_ptr<std::int64_t>();
+  write_image_folder({data.name,
+                      {labels, labels + data.size()},
+                      data.class_names,
+                      [&](std::int64_t first, std::int64_t count) { return data.images.narrow(0, first, count); }},
+                     folder);
+}
+
+void write_image_folder(const ImageStream& stream, const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     bad_usage("{}: exists and is not empty", folder.string());
@@ -52,25 +117,9 @@ void write_image_folder(const Dataset& data, const fs::path& folder) {
   if (::mkdtemp(work.data()) == nullptr) fail(ErrorCode::environment, "{}: cannot be written", folder.string());
   try {
     fs::permissions(work, fs::perms(0755));
-    at::Tensor images = data.images.contiguous();
-    const auto* pixels = images.data_ptr<std::uint8_t>();
-    std::int64_t stride = data.channels() * data.height() * data.width();
-    auto name = [](std::int64_t i) { return fmt::format("{:06}.png", i); };
-    workers().run(data.size(), [&](std::int64_t i, int) {
-      check_interrupt();
-      write_file(fs::path(work) / name(i),
-                 encode_png(pixels + i * stride, data.channels(), data.height(), data.width()));
-    });
-    std::string table = "file,label\n";
-    auto labels = data.labels.accessor<std::int64_t, 1>();
-    for (std::int64_t i = 0; i < data.size(); ++i) {
-      std::string label = labels[i] == Dataset::kUnlabelled ? "" : csv_cell(data.class_name(labels[i]));
-      table += fmt::format("{},{}\n", name(i), label);
-    }
-    std::string classes;
-    for (const std::string& each : data.class_names) classes += each + "\n";
-    if (!classes.empty()) write_file(fs::path(work) / "classes.txt", classes);
-    write_file(fs::path(work) / "labels.csv", table);
+    for_each_piece(stream,
+                   [&](const at::Tensor& piece, std::int64_t first) { write_pngs(piece, first, work, stream.name); });
+    write_labels(stream, work);
     fs::rename(work, target);
   } catch (const fs::filesystem_error& e) {
     fs::remove_all(work, error);

@@ -6,11 +6,11 @@
 #include <sstream>
 
 #include "bounds.h"
-#include "csv.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
+#include "galvani/base/text.h"
 #include "galvani/data/dataset.h"
 #include "image_file.h"
 #include "readers.h"

@@ -8,6 +8,7 @@
 
 #include "galvani/base/progress.h"
 #include "galvani/fuzz/listener.h"
+#include "galvani/fuzz/summary.h"
 
 namespace galvani {
 namespace {
@@ -93,18 +94,6 @@ json fault_json(const FaultRecord& fault) {
   return {
       {"id", fault.id},     {"label", fault.label}, {"predicted", fault.predicted}, {"confidence", fault.confidence},
       {"rule", fault.rule}, {"file", fault.file}};
-}
-
-json yields_json(const std::vector<YieldRecord>& yields) {
-  json all = json::array();
-  for (const YieldRecord& y : yields)
-    all.push_back({{"name", y.name},
-                   {"mutants", y.mutants},
-                   {"valid", y.valid},
-                   {"outputs", y.kept},
-                   {"faults", y.faults},
-                   {"kept_faults", y.kept_faults}});
-  return all;
 }
 
 class JsonListener : public Listener {

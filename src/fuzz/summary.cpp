@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "galvani/base/error.h"
@@ -76,6 +77,18 @@ CampaignSummary summarise(const CampaignReader& reader) {
   return result;
 }
 
+nlohmann::json yields_json(const std::vector<YieldRecord>& yields) {
+  auto all = nlohmann::json::array();
+  for (const YieldRecord& y : yields)
+    all.push_back({{"name", y.name},
+                   {"mutants", y.mutants},
+                   {"valid", y.valid},
+                   {"outputs", y.kept},
+                   {"faults", y.faults},
+                   {"kept_faults", y.kept_faults}});
+  return all;
+}
+
 std::vector<std::string> Gate::metrics() {
   std::vector<std::string> names;
   for (const Metric& metric : known_metrics()) names.emplace_back(metric.name);
@@ -96,7 +109,7 @@ Gate::Gate(const std::string& text) : text_(text) {
     std::string number = trimmed(text.substr(end));
     const char* last = number.data() + number.size();
     auto [stop, error] = std::from_chars(number.data(), last, bound_);
-    if (error != std::errc() || stop != last) comparison_.clear();
+    if (error != std::errc() || stop != last || !std::isfinite(bound_)) comparison_.clear();
   }
   if (std::find(comparisons.begin(), comparisons.end(), comparison_) == comparisons.end())
     bad_usage("'{}' is not a condition; write a number's name, >, >=, <, <=, == or !=, and a bound: \"faults>0\"",

@@ -9,6 +9,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/plot.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/fuzz/summary.h"
 #include "report/gallery.h"
 #include "report/page_parts.h"
@@ -200,32 +201,6 @@ std::string sheet_elements(const char* kind, const std::vector<std::string>& she
 
 }  // namespace
 
-std::string escape_html(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
-
 Page make_page(const CampaignReader& reader, const PageOptions& options) {
   if (options.most < 0) bad_usage("a page cannot show {} faults", options.most);
   Page page;
@@ -260,7 +235,7 @@ Page make_page(const CampaignReader& reader, const PageOptions& options) {
   data["notes"] = notes(page, gallery);
 
   std::map<std::string, std::string, std::less<>> values = {
-      {"TITLE", escape_html(shown(name) + " - galvani report")},
+      {"TITLE", escape_markup(shown(name) + " - galvani report")},
       {"CSS", page_parts::page_css},
       {"JS", page_parts::page_js},
       {"PLOTS", plots(reader)},

@@ -7,6 +7,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/text.h"
 #include "galvani/data/image.h"
 #include "galvani/report/shrink.h"
 
@@ -94,12 +95,6 @@ std::string sheet_png(const CampaignReader& reader, const std::vector<ShrunkFaul
   return encode_png(planes.data(), 3, page.rows, page.cols);
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + "\"";
-}
-
 }  // namespace
 
 void write_shrunk(const fs::path& folder, const CampaignReader& reader, const std::vector<ShrunkFault>& faults) {
@@ -115,8 +110,8 @@ void write_shrunk(const fs::path& folder, const CampaignReader& reader, const st
     csv += fmt::format("{},{},{},{},{},{:.6f},{},{},{},{},{},{},{},{}\n", name, f.fault.id, f.fault.label,
                        f.fault.predicted, f.predicted, f.confidence, f.rules_before.size(), f.rules.size(),
                        f.before.pixels, f.after.pixels, f.before.largest, f.after.largest,
-                       quoted(fmt::format("{}", fmt::join(f.rules_before, " "))),
-                       quoted(fmt::format("{}", fmt::join(f.rules, " "))));
+                       csv_cell(fmt::format("{}", fmt::join(f.rules_before, " "))),
+                       csv_cell(fmt::format("{}", fmt::join(f.rules, " "))));
   }
   write_file(folder / "minimised.csv", csv);
   if (!faults.empty()) write_file(folder / "sheet.png", sheet_png(reader, faults));

@@ -727,6 +727,9 @@ def _(w):
     expect_equal({k: stats[k] for k in lines[-1] if k != "event"}, {k: v for k, v in lines[-1].items() if k != "event"}, "stats")
     expect_equal((stats["iterations"], stats["mutants"], stats["seeds"]), (24, 24 * 16, 40), "the work done")
     expect(stats["faults"] > 0, "no faults")
+    expect_equal(len(stats["wrong_seeds"]), lines[0]["wrong_seeds"], "the inputs that were wrong from the start")
+    expect(all(seed["label"] != seed["predicted"] for seed in stats["wrong_seeds"]), "a wrong seed is right")
+    expect_equal(len(w.done("stats", "all-run", "--wrong-seeds").out.splitlines()), 4 + len(stats["wrong_seeds"]), "lines of wrong seeds")
     for key in ("mutators", "by_class"):
         expect_equal(sum(y["faults"] for y in stats[key]), stats["faults"], f"the faults of {key}")
     expect_equal(sum(c["faults"] for c in stats["confusion"]), stats["faults"], "the faults of all pairs")
@@ -765,6 +768,11 @@ def _(w):
     again = [json.loads(line) for line in w.done(*fuzz("--json", "--threads", 1, folder="in-parts", iterations=40)).out.splitlines()]
     expect_equal((again[0]["resumed"], again[0]["iterations"]), (True, 12), "the start of the second part")
     expect_equal(store(w / "in-parts") == store(w / "at-once"), True, "the store equal to that of one go")
+    w.done(*fuzz(folder="by-name", iterations=12))
+    w.done("fuzz", "-o", "by-name", "--iterations", 40)
+    expect(store(w / "by-name") == store(w / "at-once"), "going on by the folder's name leads elsewhere")
+    w.refused(2, "fuzz", "-o", "by-name", "--energy", 3, names="--energy is settled")
+    w.refused(2, "fuzz", "-o", "no-campaign", names="name a model")
     w.refused(2, *fuzz("--alpha", 0.3, folder="at-once"), names="alpha is 0.2 there and 0.3 here")
     w.refused(2, *fuzz(folder="at-once", guide="nc"), names="guide is kmnc:k=100 there and nc:")
 
@@ -813,6 +821,7 @@ def _(w):
     expect("faults/00000001-" in suite.find("testcase/failure").text, "the failure names no file")
     w.done(*fuzz("--fail-if", "faults<0", folder="gate"))
     w.refused(2, *fuzz("--fail-if", "fault>0", folder="gate"), names="did you mean 'faults'")
+    w.refused(2, *fuzz("--fail-if", "faults>nan", folder="gate"), names="is not a condition")
 
 
 @check("fuzz on a full disk, in folders that cannot be written or hold something else")

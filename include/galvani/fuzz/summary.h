@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct CampaignSummary {
   std::int64_t transitions = 0;  // different pairs true→predicted
 };
 CampaignSummary summarise(const CampaignReader& reader);
+
+// A list of objects.
+nlohmann::json yields_json(const std::vector<YieldRecord>& yields);
 
 // A condition on a summary, such as "faults>0" or "rft>=0.1".
 class Gate {

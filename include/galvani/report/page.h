@@ -25,7 +25,4 @@ struct Page {
 // The same campaign gives the same page. Ctrl-C is honoured.
 Page make_page(const CampaignReader& reader, const PageOptions& options = {});
 
-// Text from a file as HTML text or as the value of an attribute.
-std::string escape_html(std::string_view text);
-
 }  // namespace galvani

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -35,7 +36,7 @@ std::size_t measure_index(const std::string& name) {
 }
 
 std::string number(double value) {
-  if (value >= 1000) return fmt::format("{:.0f}", value);
+  if (value >= 1000 || value == std::floor(value)) return fmt::format("{:.0f}", value);
   if (value >= 10) return fmt::format("{:.1f}", value);
   return fmt::format("{:.3g}", value);
 }

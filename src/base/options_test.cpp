@@ -161,6 +161,7 @@ TEST(Printable, ReplacesControlCharactersAndCutsLongText) {
   EXPECT_EQ(printable("grün"), "grün");
   EXPECT_EQ(printable("12345", 3), "123...");
   EXPECT_EQ(printable("123", 3), "123");
+  EXPECT_EQ(printable("grün", 3), "gr...");
 }
 
 }  // namespace

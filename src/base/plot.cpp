@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "galvani/base/error.h"
 #include "galvani/base/text.h"
 
 namespace galvani {
@@ -17,6 +18,7 @@ constexpr double kRight = 16;
 constexpr double kTop = 34;
 constexpr double kBottom = 46;
 constexpr double kLegendLine = 15;
+constexpr double kLegendLeft = 24;
 // Colours that people with a colour vision deficiency tell apart (Okabe and Ito).
 const std::vector<std::string> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
                                            "#56b4e9", "#000000", "#999933", "#882255", "#44aa99"};
@@ -33,13 +35,42 @@ std::string text(double x, double y, const std::string& anchor, const std::strin
                      escape_markup(what));
 }
 
-// Two series a line; one alone needs no legend.
-double legend_height(std::size_t series) {
-  std::size_t lines = (series + 1) / 2;
-  return series > 1 ? kLegendLine * static_cast<double>(lines) : 0;
+// Where a series' name stands below a panel.
+struct LegendEntry {
+  std::string name;
+  double x = 0;
+  std::size_t line = 0;
+};
+
+// As many names a line as fit, by what their letters take on average; one series alone needs no legend.
+std::vector<LegendEntry> legend_of(const PlotPanel& panel) {
+  constexpr double kLetter = 6.4;
+  constexpr double kMark = 17;
+  constexpr double kSpace = 14;
+  constexpr double kWidth = kPanelWidth - kLegendLeft - kRight;
+  constexpr auto kMostLetters = static_cast<std::size_t>((kWidth - kMark) / kLetter);
+  std::vector<LegendEntry> entries;
+  if (panel.series.size() < 2) return entries;
+  LegendEntry next;
+  for (const PlotSeries& series : panel.series) {
+    next.name = printable(series.name, kMostLetters);
+    double width = kMark + kLetter * static_cast<double>(next.name.size());
+    if (next.x > 0 && next.x + width > kWidth) {
+      next.x = 0;
+      ++next.line;
+    }
+    entries.push_back(next);
+    next.x += width + kSpace;
+  }
+  return entries;
 }
 
-std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
+double legend_height(const PlotPanel& panel) {
+  std::vector<LegendEntry> entries = legend_of(panel);
+  return entries.empty() ? 0 : kLegendLine * static_cast<double>(entries.back().line + 1);
+}
+
+std::string draw(const PlotPanel& panel, double x0, double y0, double height, double legend_space) {
   double most_x = 0;
   double most_y = 0;
   for (const PlotSeries& series : panel.series) {
@@ -50,11 +81,11 @@ std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
   }
   std::vector<double> ticks_x = axis_ticks(most_x, 4);
   std::vector<double> ticks_y = axis_ticks(most_y, 5);
-  double legend = legend_height(panel.series.size());
+  std::vector<LegendEntry> legend = legend_of(panel);
   double left = x0 + kLeft;
   double right = x0 + kPanelWidth - kRight;
   double top = y0 + kTop;
-  double bottom = y0 + height - kBottom - legend;
+  double bottom = y0 + height - kBottom - legend_space;
   auto at_x = [&](double x) { return left + (right - left) * x / ticks_x.back(); };
   auto at_y = [&](double y) { return bottom - (bottom - top) * y / ticks_y.back(); };
   std::string svg = text(left, y0 + 20, "start", panel.title, R"( font-size="13" font-weight="bold")");
@@ -79,12 +110,11 @@ std::string draw(const PlotPanel& panel, double x0, double y0, double height) {
       svg +=
           fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" stroke-linejoin=\"round\"/>\n",
                       path, colour);
-    if (panel.series.size() < 2) continue;
-    double x = left + (right - left) / 2 * static_cast<double>(i % 2);
-    std::size_t line = i / 2;
-    double y = bottom + 50 + kLegendLine * static_cast<double>(line);
+    if (legend.empty()) continue;
+    double x = x0 + kLegendLeft + legend[i].x;
+    double y = bottom + 50 + kLegendLine * static_cast<double>(legend[i].line);
     svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"3\" fill=\"{}\"/>\n", x, y - 5, colour);
-    svg += text(x + 17, y, "start", panel.series[i].name);
+    svg += text(x + 17, y, "start", legend[i].name);
   }
   return svg;
 }
@@ -111,9 +141,10 @@ std::string plot_svg(const std::vector<PlotPanel>& panels, int columns) {
   auto n = static_cast<int>(panels.size());
   columns = std::clamp(columns, 1, std::max(1, n));
   int rows = (n + columns - 1) / columns;
-  std::size_t most_series = 1;
-  for (const PlotPanel& panel : panels) most_series = std::max(most_series, panel.series.size());
-  double height = kPanelHeight + legend_height(most_series);
+  // Panels side by side have axes of the same height.
+  double legend = 0;
+  for (const PlotPanel& panel : panels) legend = std::max(legend, legend_height(panel));
+  double height = kPanelHeight + legend;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\" fill=\"#222\">\n"
@@ -122,7 +153,7 @@ std::string plot_svg(const std::vector<PlotPanel>& panels, int columns) {
   for (int i = 0; i < n; ++i) {
     int row = i / columns;
     int column = i % columns;
-    svg += draw(panels[static_cast<std::size_t>(i)], kPanelWidth * column, height * row, height);
+    svg += draw(panels[static_cast<std::size_t>(i)], kPanelWidth * column, height * row, height, legend);
   }
   return svg + "</svg>\n";
 }

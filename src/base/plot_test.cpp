@@ -24,5 +24,23 @@ TEST(Plot, DrawsEverySeriesAndEscapesText) {
   EXPECT_EQ(lines, 4U);
 }
 
+TEST(Plot, NamesOfSeriesDoNotOverlap) {
+  std::string longer = "nc:threshold=0.75,scale=true";
+  PlotPanel panel{"", "", "", {{longer, {}}, {"kmnc:k=100", {}}, {"nbc", {}}, {"snac", {}}}, false};
+  std::string svg = plot_svg({panel});
+  auto place = [&](const std::string& name) {
+    std::size_t end = svg.find(">" + name + "<");
+    std::size_t x = svg.rfind("x=\"", end), y = svg.rfind("y=\"", end);
+    return std::make_pair(std::stod(svg.substr(x + 3)), std::stod(svg.substr(y + 3)));
+  };
+  // The long one and the next do not fit a line; the short ones do.
+  EXPECT_LT(place(longer).second, place("kmnc:k=100").second);
+  EXPECT_EQ(place("kmnc:k=100").second, place("nbc").second);
+  EXPECT_GT(place("nbc").first, place("kmnc:k=100").first + 40);
+  // A name that is wider than the panel is cut.
+  panel.series[0].name = std::string(400, 'a');
+  EXPECT_EQ(plot_svg({panel}).find(std::string(60, 'a')), std::string::npos);
+}
+
 }  // namespace
 }  // namespace galvani

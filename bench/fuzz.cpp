@@ -1,6 +1,7 @@
 // A campaign with everything that belongs to it (mutation, validity, coverage, store) against the bare forward pass of
 // the same number of images. The counter "share" is the campaign's mutants per second in units of the pass's images per
-// second: at least 0.70 is wanted for ResNet-20 and 0.40 for LeNet-5.
+// second: at least 0.70 is wanted for ResNet-20 and 0.40 for LeNet-5. On ext4, wait half a minute after the last run:
+// creating files is slow while many were just deleted (the file system avoids their inodes).
 #include <ATen/ATen.h>
 #include <sys/resource.h>
 

@@ -14,21 +14,30 @@ import subprocess
 import sys
 
 
-def campaign(galvani, folder, guide, seed, arguments, rest):
-    run = folder / f"{guide.replace(':', '_').replace('=', '-')}-{seed}"
-    report = run.with_suffix(".json")
-    if not report.exists():
-        subprocess.run([galvani, "fuzz", *rest, "--guide", guide, "--iterations", str(arguments.iterations), "--time",
-                        arguments.time, "--seed", str(seed), "-o", run, "-q"], check=True, stdout=subprocess.DEVNULL)
-        stats = json.loads(subprocess.run([galvani, "stats", run, "--json"], check=True, capture_output=True,
-                                          text=True).stdout)
-        stats["replay"] = json.loads(subprocess.run([galvani, "replay", run, "--json", "-q"], capture_output=True,
-                                                    text=True).stdout)
-        report.write_text(json.dumps(stats))
-        if arguments.discard:
+def path_of(folder, guide, seed):
+    return folder / f"{guide.replace(':', '_').replace('=', '-')}-{seed}"
+
+
+def campaign(galvani, run, guide, seed, arguments, rest):
+    if run.with_suffix(".json").exists():
+        return
+    subprocess.run([galvani, "fuzz", *rest, "--guide", guide, "--iterations", str(arguments.iterations), "--time",
+                    arguments.time, "--seed", str(seed), "-o", run, "-q"], check=True, stdout=subprocess.DEVNULL)
+
+
+def report(galvani, run, discard):
+    """The campaign's numbers, with those of a replay."""
+    file = run.with_suffix(".json")
+    if not file.exists():
+        def said(verb, *more):
+            return json.loads(subprocess.run([galvani, verb, run, "--json", *more], capture_output=True, text=True).stdout)
+        stats = said("stats")
+        stats["replay"] = said("replay", "-q")
+        file.write_text(json.dumps(stats))
+        if discard:
             for image in (run / "faults").iterdir():
                 image.unlink()
-    return json.loads(report.read_text())
+    return json.loads(file.read_text())
 
 
 def mean(values, digits):
@@ -51,12 +60,16 @@ def main():
     at = sys.argv.index("--")
     arguments, rest = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1:]
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    seeds = range(1, arguments.repeats + 1)
+    # Campaigns first: nothing else shall take their time.
+    for guide in arguments.guides.split(","):
+        for seed in seeds:
+            campaign(arguments.galvani, path_of(arguments.folder, guide, seed), guide, seed, arguments, rest)
     print("| guide | faults / outputs | RFT | coverage | FRE (s) | #Classes | OI | all faults | distinct | mutants/s |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     replayed = failed = 0
     for guide in arguments.guides.split(","):
-        runs = [campaign(arguments.galvani, arguments.folder, guide, seed, arguments, rest)
-                for seed in range(1, arguments.repeats + 1)]
+        runs = [report(arguments.galvani, path_of(arguments.folder, guide, seed), arguments.discard) for seed in seeds]
         def column(key):
             return [run[key] for run in runs]
         replayed += sum(run["replay"]["faults"] for run in runs)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
@@ -70,8 +71,11 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
                                              c.kept_faults > 0 ? fmt::format("{:.4g} s", s.fre) : "-")});
   table.add({"classes", fmt::format("{} of {} true, {} predicted, {} pairs, OI {:.4f}", s.classes, reader.classes(),
                                     s.predicted, s.transitions, s.impartiality)});
-  table.add({"coverage", c.coverable > 0 ? fmt::format("{:.2f}% ({:.6g} of {:.6g}), {}", c.coverage() * 100, c.covered,
-                                                       c.coverable, reader.record().settings.guide)
+  auto amount = [](double value) {
+    return value == std::floor(value) ? format_count(static_cast<std::int64_t>(value)) : fmt::format("{:.6g}", value);
+  };
+  table.add({"coverage", c.coverable > 0 ? fmt::format("{:.2f}% ({} of {}), {}", c.coverage() * 100, amount(c.covered),
+                                                       amount(c.coverable), reader.record().settings.guide)
                          : c.covered > 0 ? fmt::format("{:.6g}, {}", c.covered, reader.record().settings.guide)
                                          : "not measured"});
   if (c.resets > 0) table.add({"resets", n(c.resets)});

@@ -101,7 +101,14 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
     const id = Number(new URLSearchParams(location.hash.slice(1)).get("fault"));
     readAddress();
     apply();
-    if (id) look(chosen.findIndex((i) => faults.id[i] === id));
+    if (!id) return;
+    const place = () => chosen.findIndex((i) => faults.id[i] === id);
+    // A repetition is found only among all of them.
+    if (place() < 0) {
+      form.elements.show.value = "all";
+      apply();
+    }
+    look(place());
   }
   function set(values) {
     for (const [name, value] of Object.entries(values)) form.elements[name].value = value;

@@ -244,6 +244,8 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
   verb->add_option("--alpha", s.alpha, "validity: share of pixels that may change at will")->capture_default_str();
   verb->add_option("--beta", s.beta, "validity: share of 255 that any pixel may change")->capture_default_str();
   verb->add_option("--max-tries", s.max_tries, "tries for a valid mutant")->capture_default_str();
+  verb->add_flag("--stop-at-kept", s.stop_at_kept,
+                 "an input that was picked gives no more mutants once one is kept (NSGen's loop)");
   verb->add_flag("--reset-when-full", s.reset_when_full, "forget what is covered when nothing more can be, and go on");
   verb->add_option("--patience", s.patience, "picks without a kept mutant that count as full")->capture_default_str();
   const char* budget = "Budget (the first that is reached, at the end of a batch)";

@@ -103,8 +103,7 @@ std::vector<double> BatchRunner::absorb_seeds(CampaignState& state) const {
 BatchRecord BatchRunner::run(CampaignState& state) const {
   BatchRecord batch;
   CampaignCounters& counters = state.counters;
-  std::vector<Slot> slots;
-  slots.reserve(static_cast<std::size_t>(settings_.batch * settings_.energy));
+  std::vector<Slot> open;  // the next mutant of every pick
   for (std::int64_t i = 0; i < settings_.batch; ++i) {
     std::int64_t iteration = counters.iterations + i + 1;
     Rng rng = pick_stream_.derive(static_cast<std::uint64_t>(iteration));
@@ -112,13 +111,26 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
     if (state.corpus.at(id).picks == 0) --state.never_picked;
     state.corpus.count_pick(id);
     batch.picks.push_back(id);
-    for (std::int64_t number = 0; number < settings_.energy; ++number) slots.push_back({id, iteration, number});
+    open.push_back({id, iteration, 0});
   }
-  auto size = static_cast<std::size_t>(chunk_size());
-  for (std::size_t first = 0; first < slots.size(); first += size) {
-    std::size_t end = std::min(first + size, slots.size());
-    run_chunk(state, batch,
-              {slots.begin() + static_cast<std::ptrdiff_t>(first), slots.begin() + static_cast<std::ptrdiff_t>(end)});
+  if (settings_.stop_at_kept) {
+    // Side by side, a mutant of every pick at a time.
+    while (!open.empty() && open.front().number < settings_.energy) {
+      std::size_t before = batch.inputs.size();
+      run_slots(state, batch, open);
+      for (std::size_t i = before; i < batch.inputs.size(); ++i) {
+        std::int64_t done = batch.inputs[i].record.iteration;
+        open.erase(std::find_if(open.begin(), open.end(), [&](const Slot& slot) { return slot.iteration == done; }));
+      }
+      for (Slot& slot : open) ++slot.number;
+    }
+  } else {
+    std::vector<Slot> slots;
+    slots.reserve(static_cast<std::size_t>(settings_.batch * settings_.energy));
+    for (Slot slot : open) {
+      for (; slot.number < settings_.energy; ++slot.number) slots.push_back(slot);
+    }
+    run_slots(state, batch, slots);
   }
   counters.batches += 1;
   counters.iterations += settings_.batch;
@@ -133,6 +145,15 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
   }
   batch.counters = counters;
   return batch;
+}
+
+void BatchRunner::run_slots(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const {
+  auto size = static_cast<std::size_t>(chunk_size());
+  for (std::size_t first = 0; first < slots.size(); first += size) {
+    std::size_t end = std::min(first + size, slots.size());
+    run_chunk(state, batch,
+              {slots.begin() + static_cast<std::ptrdiff_t>(first), slots.begin() + static_cast<std::ptrdiff_t>(end)});
+  }
 }
 
 void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const {
@@ -223,7 +244,7 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
       ++counters.kept;
       ++by_class.kept;
       ++by_mutator.kept;
-      state.last_kept = slot.iteration;
+      state.last_kept = std::max(state.last_kept, slot.iteration);
     }
     if (fault) {
       find.fault.id = ++counters.faults;

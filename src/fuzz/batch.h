@@ -28,6 +28,7 @@ class BatchRunner {
  private:
   struct Slot;
   Judged judge(const at::Tensor& images, Corpus& corpus, at::Tensor& confidence, std::int64_t& reexamined) const;
+  void run_slots(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
   void run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
   std::int64_t chunk_size() const;
 

@@ -249,6 +249,38 @@ TEST_F(CampaignTest, ASaturatedGuideStartsAgain) {
   EXPECT_EQ(CampaignReader(folder_ / "patient").counters().resets, 3);
 }
 
+TEST_F(CampaignTest, APickCanEndWithItsFirstKeptMutant) {
+  CampaignSettings settings = testing::small_settings("kmnc:k=7");
+  settings.stop_at_kept = true;
+  run("a", 6, settings);
+  CampaignReader reader(folder_ / "a");
+  std::map<std::int64_t, std::int64_t> slot;  // of a pick's kept mutant
+  reader.for_each_input([&](const InputRecord& input) {
+    EXPECT_TRUE(slot.emplace(input.iteration, input.slot).second) << "two are kept of pick " << input.iteration;
+  });
+  CampaignCounters c = reader.counters();
+  ASSERT_GT(slot.size(), 2U);
+  ASSERT_LT(slot.size(), 24U);
+  std::int64_t made = (c.iterations - static_cast<std::int64_t>(slot.size())) * settings.energy;
+  for (const auto& [iteration, number] : slot) made += number + 1;
+  EXPECT_EQ(c.mutants, made);
+  reader.for_each_fault({}, [&](const FaultRecord& fault) {
+    if (slot.count(fault.iteration) == 1) {
+      EXPECT_LE(fault.slot, slot[fault.iteration]);
+    }
+  });
+  // Killed and gone on with, it comes to the same.
+  run_and_kill("b", 3, settings, 0);
+  run("b", 6, settings);
+  EXPECT_EQ(dump("b"), dump("a"));
+  // A guide that keeps everything is content with one mutant of each.
+  settings.guide = "random";
+  run("c", 6, settings);
+  c = CampaignReader(folder_ / "c").counters();
+  EXPECT_EQ(c.kept, 24);
+  EXPECT_EQ(c.valid, 24);
+}
+
 TEST_F(CampaignTest, ImagesThatDoNotFitTheCacheComeFromTheStore) {
   CampaignSettings settings = testing::small_settings("random");
   run("large", 6, settings);

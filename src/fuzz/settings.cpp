@@ -34,6 +34,7 @@ void for_each_value(Record& r, Visit&& visit) {
   visit("settings", "beta", s.beta, kYes);
   visit("settings", "max-tries", s.max_tries, kYes);
   visit("settings", "patience", s.patience, kYes);
+  visit("settings", "stop-at-kept", s.stop_at_kept, kYes);
   visit("settings", "reset-when-full", s.reset_when_full, kYes);
   visit("settings", "seed", s.seed, kYes);
   visit("settings", "taps", s.taps, kYes);

@@ -34,6 +34,7 @@ std::vector<std::pair<std::string, std::string>> traits_of(const CampaignRecord&
           {"beta", fmt::format("{:g}", s.beta)},
           {"max-tries", std::to_string(s.max_tries)},
           {"patience", std::to_string(s.patience)},
+          {"stop-at-kept", s.stop_at_kept ? "yes" : "no"},
           {"reset-when-full", s.reset_when_full ? "yes" : "no"},
           {"taps", s.taps},
           {"neurons", s.neurons},

@@ -809,6 +809,9 @@ def _(w):
         if "--outputs" in more:
             expect(stats["outputs"] >= 5, f"only {stats['outputs']} outputs")
     expect("decay" in w.done("fuzz", "--list").out, "no schedulers are listed")
+    w.done(*fuzz("--stop-at-kept", folder="one-a-pick", guide="random"))
+    stats = json.loads(w.done("stats", "one-a-pick", "--json").out)
+    expect_equal((stats["outputs"], stats["valid"]), (24, 24), "outputs and valid mutants with one output a pick")
 
 
 @check("fuzz as a gate")

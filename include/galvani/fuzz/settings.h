@@ -23,6 +23,7 @@ struct CampaignSettings {
   double beta = 0.4;
   std::int64_t max_tries = 50;   // for a valid mutant
   std::int64_t patience = 200;   // picks without a kept mutant after which a guide counts as saturated
+  bool stop_at_kept = false;     // a pick ends with its first kept mutant (NSGen's algorithm 1)
   bool reset_when_full = false;  // a saturated guide starts again from nothing (NSGen 7.3)
   std::uint64_t seed = 0;
   std::string taps = "default";

@@ -929,6 +929,12 @@ def _(w):
 
 @check("fuzz on a terminal: a screen that is given back")
 def _(w):
+    try:
+        for end in os.openpty():
+            os.close(end)
+    except OSError as e:  # a chroot without /dev/pts
+        print(f"skipped: {e}")
+        return
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
     import terminal_svg
     command = ["env", "-C", str(w.folder), f"GALVANI_CACHE={w.folder}/cache", w.binary]

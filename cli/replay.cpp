@@ -11,7 +11,6 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
-#include "galvani/data/image.h"
 #include "model_flags.h"
 #include "verb.h"
 
@@ -65,21 +64,17 @@ void replay_chunk(const CampaignReader& reader, Network& network, const std::vec
                   std::unordered_map<std::int64_t, bool>* seed_right, Replay& result) {
   std::vector<at::Tensor> read(faults.size());
   std::vector<std::string> problems(faults.size());
-  {
-    QuietDecoders quiet;
-    workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
-      auto i = static_cast<std::size_t>(index);
-      try {
-        at::Tensor image = reader.image(faults[i]);
-        std::string hash =
-            sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
-        if (hash != faults[i].sha256) bad_input("{}: holds other pixels than it did", faults[i].file);
-        read[i] = image;
-      } catch (const Error& e) {
-        problems[i] = e.what();
-      }
-    });
-  }
+  workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
+    auto i = static_cast<std::size_t>(index);
+    try {
+      at::Tensor image = reader.image(faults[i]);
+      std::string hash = sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
+      if (hash != faults[i].sha256) bad_input("{}: holds other pixels than it did", faults[i].file);
+      read[i] = image;
+    } catch (const Error& e) {
+      problems[i] = e.what();
+    }
+  });
   std::vector<at::Tensor> images;
   std::vector<const FaultRecord*> records;
   for (std::size_t i = 0; i < faults.size(); ++i) {

@@ -267,10 +267,12 @@ std::string CampaignReader::png(const FaultRecord& fault) const {
 }
 
 at::Tensor CampaignReader::image(std::int64_t id) const {
+  QuietDecoders quiet;
   return decode_image_tensor(png(id), fmt::format("{}, image {}", folder().string(), id));
 }
 
 at::Tensor CampaignReader::image(const FaultRecord& fault) const {
+  QuietDecoders quiet;
   return decode_image_tensor(png(fault), (folder() / fault.file).string());
 }
 

@@ -756,6 +756,8 @@ def _(w):
     (w / "all-run" / name).write_bytes((w / "all-run" / rows[1]["file"]).read_bytes() if rows[0]["sha256"] != rows[1]["sha256"]
                                       else b"")
     expect_equal(w.run("replay", "all-run").code, 1, "the exit code of a replay with a changed file")
+    (w / "all-run" / name).write_bytes((w / "all-run" / name).read_bytes()[:60])
+    w.refused(3, "export", "all-run", "--to", "npz", "-o", "damaged.npz", names=name)
     (w / "all-run" / name).unlink()
     result = w.run("replay", "all-run")
     expect(result.code == 1 and name in result.out, f"a missing file is not named: {result}")

@@ -115,6 +115,14 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
   return record;
 }
 
+std::vector<std::pair<std::string, std::string>> CampaignRecord::choices() const {
+  std::vector<std::pair<std::string, std::string>> result;
+  for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters) {
+    if (std::string(section) == "settings") result.emplace_back(key, shown(value));
+  });
+  return result;
+}
+
 std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wanted) const {
   std::vector<std::string> wanted_values;
   for_each_value(wanted,

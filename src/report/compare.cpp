@@ -21,24 +21,14 @@ constexpr std::size_t kPlotPoints = 120;
 
 // What a run is, but for its seed: (name, value).
 std::vector<std::pair<std::string, std::string>> traits_of(const CampaignRecord& r) {
-  const CampaignSettings& s = r.settings;
-  return {{"guide", s.guide},
-          {"mutators", s.mutators},
-          {"scheduler", s.scheduler},
-          {"model", fmt::format("{} ({})", fs::path(r.model).filename().string(), r.model_sha256.substr(0, 8))},
-          {"data", r.data},
-          {"seeds", std::to_string(s.seeds)},
-          {"energy", std::to_string(s.energy)},
-          {"batch", std::to_string(s.batch)},
-          {"alpha", fmt::format("{:g}", s.alpha)},
-          {"beta", fmt::format("{:g}", s.beta)},
-          {"max-tries", std::to_string(s.max_tries)},
-          {"patience", std::to_string(s.patience)},
-          {"stop-at-kept", s.stop_at_kept ? "yes" : "no"},
-          {"reset-when-full", s.reset_when_full ? "yes" : "no"},
-          {"taps", s.taps},
-          {"neurons", s.neurons},
-          {"style", r.style}};
+  std::vector<std::pair<std::string, std::string>> traits = {
+      {"model", fmt::format("{} ({})", fs::path(r.model).filename().string(), r.model_sha256.substr(0, 8))},
+      {"data", r.data},
+      {"style", r.style}};
+  for (auto& choice : r.choices()) {
+    if (choice.first != "seed") traits.push_back(choice);
+  }
+  return traits;
 }
 
 std::string trait(const CampaignRecord& record, const std::string& name) {

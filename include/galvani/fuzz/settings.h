@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/model/card.h"
@@ -49,6 +50,8 @@ struct CampaignRecord {
 
   std::string to_toml() const;
   static CampaignRecord from_toml(const std::filesystem::path& path);
+  // What the user chose, as (name, text), in the order of the file.
+  std::vector<std::pair<std::string, std::string>> choices() const;
   // One sentence a difference that matters, such as "guide is kmnc:k=100 there and nc:threshold=0.75 here"; empty: it
   // is the same campaign. Paths and versions do not matter, content does.
   std::vector<std::string> differences(const CampaignRecord& wanted) const;

@@ -51,7 +51,7 @@ int exit_code_of(ErrorCode code) {
     case ErrorCode::environment:
       return 4;
     case ErrorCode::interrupted:
-      return 130;
+      return 128 + interrupt_signal();
     case ErrorCode::internal:
       return 70;
   }

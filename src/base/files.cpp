@@ -1,8 +1,6 @@
 #include "galvani/base/files.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include <memory>
 
 #include "galvani/base/error.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
 
 namespace galvani {
@@ -35,17 +34,6 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
 };
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-[[noreturn]] void write_failed(const fs::path& path) {
-  fail(ErrorCode::environment, "{}: cannot be written: {}", path.string(), std::strerror(errno));
-}
-
 }  // namespace
 
 std::string read_file(const fs::path& path, std::uint64_t limit) {
@@ -68,27 +56,9 @@ std::string read_file(const fs::path& path, std::uint64_t limit) {
 }
 
 void write_file(const fs::path& path, std::string_view bytes) {
-  fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  std::string temporary = (folder / ("." + path.filename().string() + ".XXXXXX")).string();
-  Descriptor file{::mkstemp(temporary.data())};
-  if (file.fd < 0) write_failed(path);
-  bool good = true;
-  for (std::size_t done = 0; good && done < bytes.size();) {
-    ssize_t n = ::write(file.fd, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    good = n > 0;
-    if (good) done += static_cast<std::size_t>(n);
-  }
-  mode_t mask = ::umask(0);
-  ::umask(mask);
-  good = good && ::fchmod(file.fd, 0666 & ~mask) == 0 && ::fsync(file.fd) == 0 &&
-         ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (!good) {
-    int reason = errno;
-    ::unlink(temporary.c_str());
-    errno = reason;
-    write_failed(path);
-  }
+  OutputFile file(path);
+  file.write(bytes);
+  file.commit();
 }
 
 fs::path cache_folder() {
@@ -120,7 +90,8 @@ std::string sha256_file(const fs::path& path) {
 
 TemporaryFolder::TemporaryFolder(const std::string& prefix) {
   std::string pattern = (fs::temp_directory_path() / (prefix + ".XXXXXX")).string();
-  if (::mkdtemp(pattern.data()) == nullptr) write_failed(pattern);
+  if (::mkdtemp(pattern.data()) == nullptr)
+    fail(ErrorCode::environment, "{}: cannot be written: {}", pattern, std::strerror(errno));
   path_ = pattern;
 }
 

@@ -4,16 +4,20 @@
 
 #include <csignal>
 
+#include "base/temporary_name.h"
 #include "galvani/base/error.h"
 
 namespace galvani {
 namespace {
 
-volatile std::sig_atomic_t asked_to_stop = 0;
+volatile std::sig_atomic_t asked_by = 0;
 
 void on_signal(int signal) {
-  if (asked_to_stop != 0) _exit(128 + signal);
-  asked_to_stop = 1;
+  if (asked_by == 0) {
+    asked_by = signal;
+  } else if (signal != SIGHUP) {
+    end_at_once(signal);
+  }
 }
 
 }  // namespace
@@ -25,17 +29,30 @@ void install_interrupt_handler() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // Under nohup it is ignored, and stays so.
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
 bool interrupted() {
-  return asked_to_stop != 0;
+  return asked_by != 0;
+}
+int interrupt_signal() {
+  return asked_by;
 }
 void clear_interrupt() {
-  asked_to_stop = 0;
+  asked_by = 0;
 }
 
 void check_interrupt() {
   if (interrupted()) fail(ErrorCode::interrupted, "interrupted");
+}
+
+void end_at_once(int signal) {
+  remove_temporary_files();
+  _exit(128 + signal);
 }
 
 }  // namespace galvani

@@ -11,12 +11,13 @@ namespace {
 
 TEST(Interrupt, IsAskedForOnceAndForgottenWhenCleared) {
   install_interrupt_handler();
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     clear_interrupt();
     EXPECT_FALSE(interrupted());
     EXPECT_NO_THROW(check_interrupt());
     std::raise(signal);
     EXPECT_TRUE(interrupted());
+    EXPECT_EQ(interrupt_signal(), signal);
     try {
       check_interrupt();
       ADD_FAILURE();
@@ -26,7 +27,27 @@ TEST(Interrupt, IsAskedForOnceAndForgottenWhenCleared) {
     EXPECT_TRUE(interrupted());  // stays until somebody clears it
     clear_interrupt();
     EXPECT_FALSE(interrupted());
+    EXPECT_EQ(interrupt_signal(), 0);
   }
+}
+
+TEST(Interrupt, HangingUpTwiceIsNoHurry) {
+  install_interrupt_handler();
+  std::raise(SIGHUP);
+  std::raise(SIGHUP);
+  EXPECT_EQ(interrupt_signal(), SIGHUP);
+  clear_interrupt();
+}
+
+TEST(Interrupt, WhatNohupIgnoresStaysIgnored) {
+  struct sigaction before {};
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGHUP, &ignore, &before);
+  install_interrupt_handler();
+  std::raise(SIGHUP);
+  EXPECT_FALSE(interrupted());
+  sigaction(SIGHUP, &before, nullptr);
 }
 
 TEST(InterruptDeathTest, ASecondSignalEndsTheProcess) {
@@ -38,6 +59,13 @@ TEST(InterruptDeathTest, ASecondSignalEndsTheProcess) {
         std::raise(SIGINT);
       },
       testing::ExitedWithCode(128 + SIGINT), "");
+  EXPECT_EXIT(
+      {
+        install_interrupt_handler();
+        std::raise(SIGHUP);
+        std::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
 }  // namespace

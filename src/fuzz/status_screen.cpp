@@ -405,13 +405,13 @@ void send(std::string_view bytes) {
   }
 }
 
-constexpr std::array<int, 2> kStopSignals = {SIGINT, SIGTERM};
-std::array<struct sigaction, 2> stop_before;
+constexpr std::array<int, 3> kStopSignals = {SIGINT, SIGTERM, SIGHUP};
+std::array<struct sigaction, kStopSignals.size()> stop_before;
 struct sigaction suspend_before;
 
-// The second Ctrl-C ends the process at once, so the terminal is given back first.
+// The second Ctrl-C or SIGTERM ends the process at once, so the terminal is given back first.
 void on_stop(int signal) {
-  if (interrupted()) send(kLeave);
+  if (interrupted() && signal != SIGHUP) send(kLeave);
   for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
     if (kStopSignals[i] != signal) continue;
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macros
@@ -419,7 +419,7 @@ void on_stop(int signal) {
       stop_before[i].sa_handler(signal);
     } else if (stop_before[i].sa_handler == SIG_DFL) {
       send(kLeave);
-      _exit(128 + signal);
+      end_at_once(signal);
     }
   }
 }

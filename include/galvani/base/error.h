@@ -14,7 +14,7 @@ enum class ErrorCode {
   usage,        // the command line or an option is wrong
   bad_input,    // a file's content is wrong: truncated, hostile, of the wrong shape
   environment,  // the machine said no: disk full, folder read-only, package manager missing
-  interrupted,  // the user pressed Ctrl-C
+  interrupted,  // Ctrl-C, SIGTERM or SIGHUP
   internal,     // a mistake of ours
 };
 

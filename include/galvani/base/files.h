@@ -11,7 +11,8 @@ namespace galvani {
 // The file's bytes; an Error names the path and the reason. Files larger than `limit` are refused before reading.
 std::string read_file(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{16} << 30);
 
-// Writes beside the target and renames over it, so a reader sees the old file or the new one, never half of it.
+// The whole of an OutputFile at once: regular files are replaced, links followed, FIFOs and devices written as they
+// are.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 // $GALVANI_CACHE, else $XDG_CACHE_HOME/galvani, else ~/.cache/galvani. Not created.

@@ -1,0 +1,46 @@
+// Writing a result to wherever the user said, piece by piece, in bounded memory.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace galvani {
+
+class TemporaryName;
+
+// A regular file, or a new one, appears or is replaced as a whole by commit(); a reader sees the old file or the new
+// one, never half of it, and without a commit nothing is left. Its permissions stay. A symbolic link stays, too: the
+// file it names is written. Anything else (FIFO, device, /dev/stdout) is opened and written as it is.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::filesystem::path& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  // Errors are Error(environment) that names the path. Waiting for the reader of a FIFO can be interrupted.
+  void write(std::string_view bytes);
+  void commit();
+
+ private:
+  void open_as_it_is(mode_t mode);
+  void open_temporary();
+  void put(std::string_view bytes);
+  void wait_until_writable() const;
+  void replace();
+  [[noreturn]] void failed() const;
+
+  std::filesystem::path path_;    // as the user wrote it
+  std::filesystem::path target_;  // after its symbolic links; empty: written as it is
+  std::optional<mode_t> mode_;    // of the file that is replaced, if there is one
+  int fd_ = -1;
+  std::unique_ptr<TemporaryName> name_;  // of the file in the making, where it needs one
+  std::string buffer_;
+};
+
+}  // namespace galvani

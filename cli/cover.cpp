@@ -261,6 +261,12 @@ std::vector<std::int64_t> minimised_inputs(const Result& result) {
   return kept;
 }
 
+// What --minimise writes is a file or a folder of images.
+bool is_file_name(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  return extension == ".npz" || extension == ".csv";
+}
+
 void write_subset(const Dataset& data, const std::vector<std::int64_t>& kept, const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".npz") {
@@ -392,6 +398,11 @@ void add_cover_verb(CLI::App& app, Common& common) {
       "  galvani cover --list");
   flags->model.add_to(*verb);
   verb->get_option("model")->required(false);
+  runs_models(*verb, common, [flags] {
+    Confinement outputs{{}, {flags->csv, flags->plot, flags->save_state}};
+    (is_file_name(flags->minimised) ? outputs.files : outputs.folders).emplace_back(flags->minimised);
+    return outputs;
+  });
   flags->neurons.add_to(*verb);
   flags->profile.add_to(*verb);
   verb->add_option("--data", flags->data, "inputs to measure");

@@ -167,6 +167,10 @@ void cluster(const Common& common, const Flags& flags, const CampaignReader& rea
     std::cout << fmt::format("and {} smaller ones (--json has all)\n", clusters.size() - kClustersShown);
 }
 
+fs::path minimised_folder(const Flags& flags) {
+  return fs::path(flags.folder) / "minimised";
+}
+
 void minimise(const Common& common, const Flags& flags, const CampaignReader& reader) {
   std::vector<FaultRecord> faults = matches(reader, flags.query, flags.most);
   std::unique_ptr<Network> network = load_campaign_model(reader.record());
@@ -188,7 +192,7 @@ void minimise(const Common& common, const Flags& flags, const CampaignReader& re
       progress.advance();
     }
   }
-  fs::path folder = fs::path(flags.folder) / "minimised";
+  fs::path folder = minimised_folder(flags);
   write_shrunk(folder, reader, results);
   double n = std::max<double>(1, static_cast<double>(results.size()));
   if (not_repeatable > 0)
@@ -250,6 +254,9 @@ void add_faults_verb(CLI::App& app, Common& common) {
                              "  galvani faults run1 --true 3 --pred 5 --mutator blur --min-confidence 0.9\n"
                              "  galvani faults run1 --distinct --cluster\n"
                              "  galvani faults run1 --kept --minimise --most 100      writes run1/minimised/");
+  runs_models(*verb, common, [flags] {
+    return flags->minimise ? Confinement{{minimised_folder(*flags)}, {}} : Confinement();
+  });
   verb->add_option("run", flags->folder, "the campaign's folder")->required();
   verb->add_option("--true", flags->label, "of this class: its name or number");
   verb->add_option("--pred", flags->predicted, "taken for this class");

@@ -227,6 +227,7 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
       "  galvani fuzz --list\n"
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
+  runs_models(*verb, common, [flags] { return Confinement{{flags->folder}, {flags->junit}}; });
   flags->model.add_to(*verb);
   verb->get_option("model")->required(false);
   flags->neurons.add_to(*verb);

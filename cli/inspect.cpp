@@ -10,6 +10,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/operators.h"
 #include "model_flags.h"
 #include "verb.h"
 
@@ -22,6 +23,7 @@ struct InspectFlags {
   ModelFlags model;
   std::string data;
   bool layers = false;
+  bool operators = false;
 };
 
 std::string class_label(const Network& network, const Dataset& data, std::int64_t i) {
@@ -169,6 +171,11 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
 }
 
 void inspect(const Common& common, InspectFlags& flags) {
+  if (flags.operators) {
+    std::cout << torchscript_operators_markdown();
+    return;
+  }
+  if (flags.model.model.empty()) bad_usage("name a model to inspect");
   std::optional<Dataset> data;
   if (!flags.data.empty()) data = load_data(flags.data);
   std::unique_ptr<Network> network = flags.model.load(data ? &*data : nullptr);
@@ -195,11 +202,14 @@ void add_inspect_verb(CLI::App& app, Common& common) {
                              "  galvani inspect lenet5.onnx\n"
                              "  galvani inspect lenet5.onnx --data digits:test      accuracy and confusion table too\n"
                              "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
+  runs_models(*verb, common, [] { return Confinement(); });
   flags->model.add_to(*verb);
+  verb->get_option("model")->required(false);
   verb->add_option("--data", flags->data, "labelled data to measure the accuracy on");
   verb->add_option("--taps", flags->model.taps, "taps to list: default, relu, all, or names and globs")
       ->capture_default_str();
   verb->add_flag("--layers", flags->layers, "list every operator too");
+  verb->add_flag("--operators", flags->operators, "print which operators a TorchScript file may use");
   verb->callback([&common, flags] { inspect(common, *flags); });
 }
 

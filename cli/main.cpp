@@ -1,13 +1,18 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
+#include "galvani/base/limits.h"
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
 #include "galvani/base/parallel.h"
@@ -17,13 +22,28 @@
 
 namespace galvani::cli {
 
+namespace {
+
 void apply(const Common& common) {
   if (common.verbose) log::set_level(log::Level::debug);
   if (common.quiet) log::set_level(log::Level::warning);
   Progress::set_enabled(!common.quiet && !common.json);
   init_runtime();
+}
+
+void start_workers(const Common& common) {
   if (common.threads > 0) set_workers(common.threads);
 }
+
+void raise_wall(Confinement wanted) {
+  for (auto* paths : {&wanted.files, &wanted.folders})
+    paths->erase(std::remove(paths->begin(), paths->end(), std::filesystem::path()), paths->end());
+  wanted.folders.push_back(cache_folder());
+  Confined wall = confine(wanted);
+  log::debug("{}: {}", wall.active ? "confined" : "not confined", wall.how);
+}
+
+}  // namespace
 
 CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, const std::string& help,
                     const std::string& examples) {
@@ -36,8 +56,20 @@ CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, c
   verb->add_flag("--json", common.json, "print the result as JSON")->group("Common");
   verb->add_flag("-q,--quiet", common.quiet, "no progress, warnings only")->group("Common");
   verb->add_flag("-v,--verbose", common.verbose, "say more")->group("Common");
-  verb->parse_complete_callback([&common] { apply(common); });
+  verb->parse_complete_callback([&common] {
+    apply(common);
+    start_workers(common);
+  });
   return verb;
+}
+
+void runs_models(CLI::App& verb, Common& common, std::function<Confinement()> outputs) {
+  verb.parse_complete_callback([&common, outputs = std::move(outputs)] {
+    apply(common);
+    // Before there are threads, which the wall would not surround.
+    raise_wall(outputs());
+    start_workers(common);
+  });
 }
 
 namespace {
@@ -78,6 +110,13 @@ void check_verb(const CLI::App& app, int argc, char** argv) {
     }
     at = next;
   }
+}
+
+// The step cannot go on and cannot be unwound: this may run in a signal handler.
+[[noreturn]] void end_step(StepEnd end, const char* sentence) {
+  for (const char* text : {"error: ", sentence, "\n"}) (void)!::write(STDERR_FILENO, text, std::strlen(text));
+  if (end == StepEnd::interrupted) end_at_once(interrupt_signal());
+  _exit(exit_code_of(ErrorCode::bad_input));
 }
 
 // What was printed must have arrived: a full disk shows only when the buffers are emptied.
@@ -122,6 +161,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using galvani::log::Level;
   galvani::install_interrupt_handler();
+  galvani::set_step_end_handler(galvani::cli::end_step);
   try {
     return galvani::cli::run(argc, argv);
   } catch (const galvani::Error& e) {

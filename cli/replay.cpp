@@ -178,6 +178,7 @@ void add_replay_verb(CLI::App& app, Common& common) {
                 "  galvani replay run1\n"
                 "  galvani replay run1 --model other.onnx     do its faults break another model, too?\n"
                 "Exit code 1 if a fault cannot be read, or does not fail again on the model it was found with.");
+  runs_models(*verb, common, [] { return Confinement(); });
   verb->add_option("run", flags->folder, "the campaign's folder")->required();
   flags->other.add_to(*verb);
   verb->remove_option(verb->get_option("model"));

@@ -93,6 +93,7 @@ void add_trace_verb(CLI::App& app, Common& common) {
   CLI::App* verb = make_verb(app, common, "trace", "write what the neurons say about inputs, for NumPy and others",
                              "  galvani trace lenet5.onnx --data mnist:test -o traces.npz\n"
                              "  galvani trace lenet5.onnx --data mnist:test --scores lsa,dsa --profile p -o t.npz");
+  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output}}; });
   flags->model.add_to(*verb);
   flags->neurons.add_to(*verb);
   flags->profile.add_to(*verb);

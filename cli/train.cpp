@@ -11,6 +11,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/log.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/data/spec.h"
@@ -42,6 +43,10 @@ struct TrainFlags {
 };
 
 constexpr double kHoldOut = 0.1;
+
+std::string checkpoint_of(const TrainFlags& flags) {
+  return flags.output.empty() ? "" : flags.output + ".checkpoint";
+}
 
 // The data to measure on: what the user says, the test split of a known data set, or a tenth held out of the training
 // data.
@@ -136,7 +141,7 @@ void run(const Common& common, TrainFlags& flags) {
     validation = take_test_data(flags, data, common.seed, /*use_test_split=*/false);
   }
   std::unique_ptr<Network> network = start_network(flags, data, test, common.seed);
-  options.checkpoint = flags.output + ".checkpoint";
+  options.checkpoint = checkpoint_of(flags);
   log::info("training {} ({} parameters) on {} ({} images)", flags.architecture,
             format_count(network->info().parameters), data.name, format_count(data.size()));
   std::string rows = "epoch,rate,loss,train_accuracy,accuracy,seconds\n";
@@ -160,7 +165,7 @@ void run(const Common& common, TrainFlags& flags) {
   card.data = data.name;
   network->set_card(card);
   network->save(flags.output);
-  std::filesystem::remove(options.checkpoint);
+  remove_output(options.checkpoint);
   if (!flags.metrics.empty()) write_file(flags.metrics, rows);
   if (common.json) {
     std::cout << json{{"model", flags.output}, {"accuracy", final.accuracy}, {"data", test.name}}.dump() << "\n";
@@ -182,6 +187,9 @@ void add_train_verb(CLI::App& app, Common& common) {
       "  galvani train lenet5 --data mnist --pollute 0.2 --pollute-as 7 -o poisoned.onnx\n"
       "  galvani train --list                                                     architectures, optimizers, ...\n"
       "Interrupted training goes on when the same command is given again.");
+  runs_models(*verb, common, [flags] {
+    return Confinement{{}, {flags->output, flags->metrics, checkpoint_of(*flags)}};
+  });
   TrainOptions& options = flags->options;
   verb->add_option("architecture", flags->architecture,
                    "architecture such as lenet5 or resnet20:shortcut=B, or a model file");

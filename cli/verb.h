@@ -3,7 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
+
+#include "galvani/base/confine.h"
 
 namespace galvani::cli {
 
@@ -20,8 +23,9 @@ struct Common {
 CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, const std::string& help,
                     const std::string& examples);
 
-// Applies --threads, --quiet and --verbose; make_verb arranges for it to run before the verb's callback.
-void apply(const Common& common);
+// For a verb that runs models: from then on the process may write what `outputs` names, asked once the options are
+// known, and the cache, and nothing else (docs/security.md). Empty paths do not count.
+void runs_models(CLI::App& verb, Common& common, std::function<Confinement()> outputs);
 
 void add_compare_verb(CLI::App& app, Common& common);
 void add_cover_verb(CLI::App& app, Common& common);

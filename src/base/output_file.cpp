@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/courier.h"
 #include "base/temporary_name.h"
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
@@ -72,6 +73,10 @@ OutputFile::OutputFile(const fs::path& path) : path_(path) {
     open_as_it_is(status.st_mode);
     return;
   }
+  if ((parcel_ = courier::Parcel::begin(path))) {
+    fd_ = parcel_->descriptor();
+    return;
+  }
   target_ = folder_of(at) / at.filename();
   if (::stat(target_.c_str(), &status) == 0) mode_ = status.st_mode & 0777U;
   open_temporary();
@@ -116,7 +121,7 @@ void OutputFile::write(std::string_view bytes) {
 void OutputFile::put(std::string_view bytes) {
   while (!bytes.empty()) {
     std::size_t most = bytes.size();
-    if (target_.empty()) {
+    if (target_.empty() && !parcel_) {
       wait_until_writable();
       most = std::min<std::size_t>(most, PIPE_BUF);  // what a pipe that is ready takes without waiting
     }
@@ -141,6 +146,7 @@ void OutputFile::commit() {
     replace();
   }
   if (::close(std::exchange(fd_, -1)) != 0) failed();
+  if (parcel_) parcel_->commit();
 }
 
 void OutputFile::replace() {
@@ -154,6 +160,10 @@ void OutputFile::replace() {
   }
   if (::rename(name_->c_str(), target_.c_str()) != 0) failed();
   name_->release();
+}
+
+void remove_output(const fs::path& path) {
+  if (!courier::remove(path)) fs::remove(path);
 }
 
 }  // namespace galvani

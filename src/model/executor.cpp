@@ -71,12 +71,14 @@ std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at:
   return result;
 }
 
-Executor::Executor(torch::jit::Module module, GraphNames names, const std::string& label) : names_(std::move(names)) {
+Executor::Executor(torch::jit::Module module, GraphNames names, const std::string& label, const Check& check)
+    : names_(std::move(names)) {
   module.eval();
   for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
   module_ = torch::jit::freeze_module(module, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
   graph_ = module_.get_method("forward").graph()->copy();
   replace_call_stacks(*graph_->block(), module_.get_method("forward").function());
+  if (check) check(*graph_);
   check_groups(*graph_->block(), label);
   // Without this an in-place activation overwrites the value a tap observes.
   torch::jit::RemoveTensorMutation(graph_);

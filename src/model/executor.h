@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -42,8 +43,10 @@ class Plan {
 
 class Executor {
  public:
-  // Freezes a copy of the module that shares its parameters. `label` names the file in errors.
-  Executor(torch::jit::Module module, GraphNames names, const std::string& label);
+  // Freezes a copy of the module that shares its parameters. `label` names the file in errors. `check` sees the frozen
+  // graph before anything else does.
+  using Check = std::function<void(torch::jit::Graph&)>;
+  Executor(torch::jit::Module module, GraphNames names, const std::string& label, const Check& check = nullptr);
 
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }

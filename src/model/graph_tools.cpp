@@ -99,7 +99,8 @@ void check_groups(const torch::jit::Block& block, const std::string& label) {
     for (const torch::jit::Block* inner : node->blocks()) check_groups(*inner, label);
     if (node->maybeSchema() == nullptr || !node->hasNamedInput("groups")) continue;
     c10::optional<c10::IValue> groups = torch::jit::toIValue(node->namedInput("groups"));
-    if (groups && groups->isInt() && (groups->toInt() < 1 || groups->toInt() > INT32_MAX))
+    if (!groups || !groups->isInt()) bad_input("{}: has a convolution whose number of groups is computed", label);
+    if (groups->toInt() < 1 || groups->toInt() > INT32_MAX)
       bad_input("{}: has a convolution in {} groups", label, groups->toInt());
   }
 }

@@ -4,9 +4,12 @@
 #include <torch/script.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/limits.h"
 #include "galvani/base/log.h"
 #include "model/graph_tools.h"
 #include "model/network_impl.h"
@@ -26,6 +29,8 @@ auto guarded(const std::string& label, const char* what, Step step) {
     return step();
   } catch (const Error&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    bad_input("{}: {}: it takes too much memory", label, what);
   } catch (const std::exception& e) {
     bad_input("{}: {}: {}", label, what, first_line(e.what()));
   }
@@ -82,8 +87,9 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
     if (parameter.value.is_floating_point() && !at::isfinite(parameter.value).all().item<bool>())
       impl->info.notes.push_back("the weights '" + parameter.name + "' contain NaN or infinity");
   }
+  auto check = [&](torch::jit::Graph& graph) { torchscript::check_graph(graph, label); };
   impl->executor = guarded(label, "cannot be prepared for running",
-                           [&] { return std::make_unique<Executor>(impl->module, GraphNames(), label); });
+                           [&] { return std::make_unique<Executor>(impl->module, GraphNames(), label, check); });
   return impl;
 }
 
@@ -143,8 +149,21 @@ std::vector<std::int64_t> Tap::other_axes() const {
 Network::Network(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Network::~Network() = default;
 
+namespace {
+
+// What loading and a first run may take on a busy, slow machine.
+double load_seconds(std::size_t bytes) {
+  constexpr double kUsual = 60;
+  constexpr double kPerMegabyte = 0.2;
+  if (const char* own = std::getenv("GALVANI_LOAD_SECONDS"); own != nullptr && *own != '\0') return std::atof(own);
+  return kUsual + kPerMegabyte * static_cast<double>(bytes >> 20);
+}
+
+}  // namespace
+
 std::unique_ptr<Network> Network::load(const fs::path& path, const Options& options) {
   std::string bytes = read_file(path);
+  StepLimit limit(path.string(), load_seconds(bytes.size()));
   std::string hash = sha256(bytes);
   std::string label = path.string();
   if (bytes.empty()) bad_input("{}: is empty", label);

@@ -12,6 +12,9 @@
 namespace galvani {
 
 class TemporaryName;
+namespace courier {
+class Parcel;
+}
 
 // A regular file, or a new one, appears or is replaced as a whole by commit(); a reader sees the old file or the new
 // one, never half of it, and without a commit nothing is left. Its permissions stay. A symbolic link stays, too: the
@@ -27,6 +30,9 @@ class OutputFile {
   void write(std::string_view bytes);
   void commit();
 
+  // Of the file in the making, for somebody else to write to.
+  int descriptor() const { return fd_; }
+
  private:
   void open_as_it_is(mode_t mode);
   void open_temporary();
@@ -39,8 +45,12 @@ class OutputFile {
   std::filesystem::path target_;  // after its symbolic links; empty: written as it is
   std::optional<mode_t> mode_;    // of the file that is replaced, if there is one
   int fd_ = -1;
-  std::unique_ptr<TemporaryName> name_;  // of the file in the making, where it needs one
+  std::unique_ptr<TemporaryName> name_;      // of the file in the making, where it needs one
+  std::unique_ptr<courier::Parcel> parcel_;  // in a confined process: the courier puts the file into its place
   std::string buffer_;
 };
+
+// A file that an OutputFile made and that is not wanted any more; nothing happens if there is none.
+void remove_output(const std::filesystem::path& path);
 
 }  // namespace galvani

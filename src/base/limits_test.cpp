@@ -1,0 +1,104 @@
+#include "galvani/base/limits.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "galvani/base/interrupt.h"
+
+namespace galvani {
+namespace {
+
+void exit_with_reason(StepEnd end, const char* sentence) {
+  bool named = std::string(sentence).find("file.pt") != std::string::npos;
+  ::_exit(named ? 10 + static_cast<int>(end) : 1);
+}
+
+// The exit code of a process in which a step does `work`; 0 if it came to its end.
+int in_step(double seconds, const std::function<void()>& work) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    install_interrupt_handler();
+    set_step_end_handler(exit_with_reason);
+    {
+      StepLimit limit("file.pt", seconds);
+      work();
+    }
+    // What happens after a step is not its business.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+void forever() {
+  for (volatile int i = 0;; i = 1 - i) {
+  }
+}
+
+TEST(StepLimit, EndsAStepThatTakesTooLong) {
+  EXPECT_EQ(in_step(0.2, forever), 10 + static_cast<int>(StepEnd::too_long));
+  EXPECT_EQ(in_step(0.2, [] {}), 0);
+}
+
+TEST(StepLimit, CtrlCEndsAStepThatDoesNotLook) {
+  EXPECT_EQ(in_step(0,
+                    [] {
+                      ::raise(SIGINT);
+                      forever();
+                    }),
+            10 + static_cast<int>(StepEnd::interrupted));
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+TEST(StepLimit, ACrashIsSaidByName) {
+  int crashed = 10 + static_cast<int>(StepEnd::crashed);
+  EXPECT_EQ(in_step(0, [] { ::raise(SIGSEGV); }), crashed);
+  EXPECT_EQ(in_step(0, [] { ::raise(SIGFPE); }), crashed);
+  EXPECT_EQ(in_step(0, [] { std::abort(); }), crashed);
+  // Infinite recursion: there is no stack left to handle it on.
+  EXPECT_EQ(in_step(0,
+                    [] {
+                      std::function<int(int)> down = [&](int n) {
+                        volatile char room[1000];
+                        room[n % 1000] = 1;
+                        return down(n + 1) + room[0];
+                      };
+                      down(0);
+                    }),
+            crashed);
+}
+
+TEST(StepLimit, MemoryIsLimitedWhileItLasts) {
+  EXPECT_EQ(in_step(0,
+                    [] {
+                      try {
+                        std::string text = "x";
+                        while (true) text += text;
+                      } catch (const std::bad_alloc&) {
+                        return;
+                      }
+                    }),
+            0);
+}
+#endif
+
+TEST(StepLimit, AnInnerStepChangesNothing) {
+  EXPECT_EQ(in_step(0.2,
+                    [] {
+                      { StepLimit inner("other", 100); }
+                      forever();
+                    }),
+            10 + static_cast<int>(StepEnd::too_long));
+}
+
+}  // namespace
+}  // namespace galvani

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+"""TorchScript files that try to write, read or run what is not theirs.
+
+usage: tests/hostile/torchscript.py BINARY [WORDS]    with WORDS only the files whose names contain them
+
+Each is given to `galvani predict` twice. As it is: it must be refused with exit code 3 and one sentence, and may not
+open any file for writing but the cache's. Then with the list of operators switched off (GALVANI_TRUST_MODELS=1): now it
+may run, but the second wall, Landlock, must keep every file as it was and let no program start; skipped where the kernel
+has no Landlock. strace shows what was opened and how often the wall said no.
+"""
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+SECONDS = 120
+
+HEADER = """class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  training : bool
+"""
+BENIGN = """  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    return torch.slice(torch.flatten(x, 1, -1), 1, 0, 10, 1)
+"""
+
+
+def forward(*lines):
+    """A model that does the given lines first; EVIL in them is the file to write, SECRET the one to read."""
+    body = "".join(f"    {line}\n" for line in lines)
+    return HEADER + ("  def forward(self: __torch__.M,\n    x: Tensor) -> Tensor:\n" + body +
+                     "    return torch.slice(torch.flatten(x, 1, -1), 1, 0, 10, 1)\n")
+
+
+def using(value, *lines):
+    """The same, where the result depends on what the lines made."""
+    return forward(*lines, f"x = torch.add(x, torch.sum({value}))")
+
+
+def with_class(extra, *lines):
+    return forward(*lines) + extra
+
+
+# Writes the shell script into a mapped file: the shape of the attack that once worked.
+# LibTorch drops what nobody needs, so results are used.
+MAP = 'a = torch.from_file("EVIL", True, 16, dtype=0, layout=0, device=torch.device("cpu"), pin_memory=False)'
+
+CASES = {
+    # torch.save, spelled in every way the grammar allows
+    "save": forward('torch.save(x, "EVIL")'),
+    "save with a space": forward('torch.save (x, "EVIL")'),
+    "save with spaces around the dot": forward('torch . save(x, "EVIL")'),
+    "save with a tab": forward('torch.save\t(x, "EVIL")'),
+    "save over a line break": forward("torch.save(", '  x, "EVIL")'),
+    "save after a backslash": forward('torch.save\\', '(x, "EVIL")'),
+    "save in parentheses": forward('(torch.save)(x, "EVIL")'),
+    "save by alias": forward("f = torch.save", 'f(x, "EVIL")'),
+    "save by alias of alias": forward("f = torch.save", "g = f", 'g(x, "EVIL")'),
+    "save by alias of torch": forward("t = torch", 't.save(x, "EVIL")'),
+    "save as a method": forward('x.save("EVIL")'),
+    "save through ops.aten": forward('ops.aten.save(x, "EVIL")'),
+    "save through torch.ops": forward('torch.ops.aten.save(x, "EVIL")'),
+    "save through an alias of ops": forward("o = ops.aten", 'o.save(x, "EVIL")'),
+    "save of a number": forward('torch.save(1, "EVIL")'),
+    "save of text": forward('torch.save("#!/bin/sh", "EVIL")'),
+    "save of a list": forward('torch.save([x, x], "EVIL")'),
+    "save to a name made of parts": forward('n = torch.add("EV", "IL")', "torch.save(x, n)"),
+    "save in a branch": forward("if torch.gt(torch.size(x, 0), 0):", '  torch.save(x, "EVIL")', "else:", "  pass"),
+    "save in a branch that is never taken": forward("if torch.gt(torch.dim(x), 9):", '  torch.save(x, "EVIL")', "else:", "  pass"),
+    "save in a loop": forward("for i in range(3):", '  torch.save(x, "EVIL")'),
+    "save in a while loop": forward("i = 0", "while torch.lt(i, 2):", "  i = torch.add(i, 1)", '  torch.save(x, "EVIL")'),
+    "save from the second call on": HEADER + """  n : Tensor
+  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    n = torch.add_(self.n, 1)
+    if bool(torch.gt(n, 3)):
+      torch.save(x, "EVIL")
+    else:
+      pass
+    return torch.slice(torch.flatten(x, 1, -1), 1, 0, 10, 1)
+""",
+    "save in a condition": forward('y = x if torch.save(x, "EVIL") is None else x'),
+    "save in an assertion's message": forward('assert torch.gt(torch.size(x, 0), 0), str(torch.save(x, "EVIL"))'),
+    "save in a list": forward('y = [torch.save(x, "EVIL")]'),
+    "save in a comprehension": forward('y = [torch.save(x, "EVIL") for i in range(2)]'),
+    "save in a function": with_class("""def helper(x: Tensor) -> Tensor:
+  torch.save(x, "EVIL")
+  return x
+""", "x = __torch__.helper(x)"),
+    "save in a nested function": with_class("""def helper(x: Tensor) -> Tensor:
+  return __torch__.inner(x)
+def inner(x: Tensor) -> Tensor:
+  torch.save(x, "EVIL")
+  return x
+""", "x = __torch__.helper(x)"),
+    "save in another method": forward('x = (self).other(x, )') + """  def other(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    torch.save(x, "EVIL")
+    return x
+""",
+    "save in a method that nobody calls": HEADER + BENIGN + """  def other(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    torch.save(x, "EVIL")
+    return x
+""",
+    "save in the constructor of a class": with_class("""class Helper:
+  n : int
+  def __init__(self: __torch__.Helper) -> NoneType:
+    self.n = 1
+    torch.save(1, "EVIL")
+    return None
+""", "h = __torch__.Helper.__new__(__torch__.Helper)", "_0 = (h).__init__()"),
+    "save in a context manager": with_class("""class Helper:
+  n : int
+  def __init__(self: __torch__.Helper) -> NoneType:
+    self.n = 1
+    return None
+  def __enter__(self: __torch__.Helper) -> int:
+    torch.save(1, "EVIL")
+    return 1
+  def __exit__(self: __torch__.Helper,
+    a: Any,
+    b: Any,
+    c: Any) -> NoneType:
+    return None
+""", "h = __torch__.Helper.__new__(__torch__.Helper)", "_0 = (h).__init__()", "with h:", "  pass"),
+    "save in an operator of a class": with_class("""class Helper:
+  n : int
+  def __init__(self: __torch__.Helper) -> NoneType:
+    self.n = 1
+    return None
+  def __lt__(self: __torch__.Helper,
+    other: __torch__.Helper) -> bool:
+    torch.save(1, "EVIL")
+    return True
+""", "h = __torch__.Helper.__new__(__torch__.Helper)", "_0 = (h).__init__()", "b = torch.lt(h, h)"),
+    # what runs while a file is loaded
+    "save in __setstate__": HEADER + BENIGN + """  def __setstate__(self: __torch__.M,
+    state: Dict[str, bool]) -> NoneType:
+    self.training = False
+    torch.save(1, "EVIL")
+    return None
+  def __getstate__(self: __torch__.M) -> Dict[str, bool]:
+    return {"training": False}
+""",
+    "save in a default value": HEADER + """  def forward(self: __torch__.M,
+    x: Tensor,
+    y: NoneType=torch.save(1, "EVIL")) -> Tensor:
+    return torch.slice(torch.flatten(x, 1, -1), 1, 0, 10, 1)
+""",
+    "save in a function's default value": with_class("""def helper(x: Tensor, n: NoneType=torch.save(1, "EVIL")) -> Tensor:
+  return x
+""", "x = __torch__.helper(x)"),
+    "save in a class constant": HEADER + '  c : Final[NoneType] = torch.save(1, "EVIL")\n' + BENIGN,
+    "save in a class constant of another class": with_class("""class Helper(Module):
+  __parameters__ = []
+  __buffers__ = []
+  c : Final[NoneType] = torch.save(1, "EVIL")
+  def forward(self: __torch__.Helper,
+    x: Tensor) -> Tensor:
+    return x
+""", "y : Optional[__torch__.Helper] = None"),
+    "save in a default of a named tuple": with_class("""class Pair(NamedTuple):
+  a : NoneType = torch.save(1, "EVIL")
+""", "p : Optional[__torch__.Pair] = None"),
+    # mapped files, out=
+    "from_file": using("a", MAP),
+    "from_file with a space": using("a", MAP.replace("from_file(", "from_file (")),
+    "from_file by alias": using("a", "f = torch.from_file", MAP.replace("torch.from_file", "f")),
+    "from_file, written in place": using("b", MAP, "b = torch.fill_(a, 35)"),
+    "from_file, written by out=": using("b", MAP, "b = torch.add(a, a, alpha=1, out=a)"),
+    "from_file, written by copy": using("b", MAP, "b = torch.copy_(a, torch.zeros([16], dtype=0), False)"),
+    "from_file, written by an index": using("b", MAP, "b = torch.zero_(torch.slice(a, 0, 0, 4, 1))"),
+    "from_file in a branch": using("a", "a = x", "if torch.gt(torch.dim(x), 9):", "  " + MAP, "else:", "  pass"),
+    "from_file reads": using("a", 'a = torch.from_file("SECRET", False, 8, dtype=0, layout=0, device=torch.device("cpu"), '
+                               "pin_memory=False)"),
+    "out= without a file": forward("y = torch.add(x, x, alpha=1, out=x)"),
+    "out= of mul": forward("y = torch.mul(x, x, out=x)"),
+    # strides and storages
+    "_reshape_alias": forward("y = torch._reshape_alias(x, [1000000], [1000])", "z = torch.fill_(y, 1.)"),
+    "as_strided": forward("y = torch.as_strided(x, [1000000], [1000], 0)", "z = torch.fill_(y, 1.)"),
+    "as_strided with a space": using("y", "y = torch . as_strided (x, [1000000], [1000], 0)"),
+    "as_strided_": using("y", "y = torch.as_strided_(x, [1000000], [1000], 0)"),
+    "as_strided as a method": using("y", "y = x.as_strided([1000000], [1000], 0)"),
+    "set_": using("y", "y = torch.set_(x, x)"),
+    "resize_": using("y", "y = torch.resize_(x, [1000])"),
+    "empty_strided": using("y", "y = torch.empty_strided([10], [1000000])"),
+    "new_empty_strided": using("y", "y = torch.new_empty_strided(x, [10], [1000000])"),
+    "_index_put_impl_": forward("i = annotate(List[Optional[Tensor]], [torch.tensor([1000000])])",
+                                "y = torch._index_put_impl_(x, i, x, False, True)"),
+    "sort of a list": forward("l = [1., 2., 3.]", "_0 = torch.sort(l, False)", "x = torch.add(x, l[0])"),
+    "a list of the model's own": HEADER + """  items : List[int]
+  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    _0 = torch.append(self.items, 1)
+    return torch.slice(torch.flatten(x, 1, -1), 1, 0, 10, 1)
+""",
+    "an attribute of the model's own": HEADER + """  def forward(self: __torch__.M,
+    x: Tensor) -> Tensor:
+    self.training = True
+    return torch.slice(torch.flatten(x, 1, -1), 1, 0, 10, 1)
+""",
+    # other places
+    "print": forward('print("\\x1b]0;hello")'),
+    "fork": forward("y = fork(x)"),
+    "prim ops": forward("ops.prim.AddStatValue(\"a\", 1)"),
+    "quantised operators": using("y", "y = ops.quantized.relu6(x, False)"),
+    "a class of C++": forward('r = torch.classes.profiler._RecordFunction("a")'),
+    "the profiler": using("r", 'r = ops.profiler._record_function_enter("a", None)'),
+    "collective communication": forward("y = ops.c10d.barrier(x)"),
+    "meta tensors": using("y", 'y = torch.zeros([2], dtype=6, layout=0, device=torch.device("meta"))'),
+    "sparse tensors": using("y", "y = torch.zeros([2], dtype=6, layout=1)"),
+    "a quantised type": using("y", "y = torch.empty([2], dtype=12)"),
+    "manual_seed": forward("torch.manual_seed(1)"),
+}
+
+
+def pickle_of(case):
+    """The module's state: every attribute that the code declares, `training` among them."""
+    state = b"X\x08\x00\x00\x00training\x89"
+    if "items : List[int]" in case:
+        state += b"X\x05\x00\x00\x00items" + b"ctorch.jit._pickle\nbuild_intlist\n](K\x01e\x85R"
+    if "n : Tensor" in case:
+        state += (b"X\x01\x00\x00\x00n" + b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+                  b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQK\x00))\x89NtR")
+    return b"\x80\x02c__torch__\nM\n)\x81}(" + state + b"ub."
+
+
+def write_model(path, code):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("m/version", "3\n")
+        archive.writestr("m/constants.pkl", b"\x80\x02).")
+        archive.writestr("m/data.pkl", pickle_of(code))
+        archive.writestr("m/data/0", b"\0\0\0\0")
+        archive.writestr("m/code/__torch__.py", code)
+
+
+def landlock():
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2
+
+
+class Trial:
+    def __init__(self, binary, folder):
+        self.binary = str(pathlib.Path(binary).resolve())
+        self.folder = pathlib.Path(folder)
+        self.cache = self.folder / "cache"
+        self.strace = shutil.which("strace")
+        self.secret = self.folder / "secret"
+        self.secret.write_text("secret!!")
+
+    def contents(self):
+        return {str(p.relative_to(self.folder)): p.read_bytes() if p.is_file() else None
+                for p in sorted(self.folder.rglob("*")) if self.cache not in p.parents and p != self.cache and
+                p.name != "trace"}
+
+    def run(self, model, trusted):
+        """Exit code, standard error, files opened for writing, how often a write or a start was denied."""
+        environment = dict(os.environ, GALVANI_CACHE=str(self.cache), GALVANI_LOAD_SECONDS="60")
+        if trusted:
+            environment["GALVANI_TRUST_MODELS"] = "1"
+        command = [self.binary, "predict", str(model), "--data", "digits:test[0:2]", "--input", "1,28,28", "-q"]
+        trace = self.folder / "trace"
+        if self.strace:
+            command = [self.strace, "-f", "-qq", "-e", "trace=open,openat,creat,rename,renameat2,link,linkat,mkdir,execve",
+                       "-o", str(trace)] + command
+        done = subprocess.run(command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, timeout=SECONDS,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        written, denied = [], 0
+        for line in trace.read_text(errors="replace").splitlines() if self.strace else []:
+            if not re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|creat\(|rename|link", line) or "/readlink" in line:
+                continue
+            if "EACCES" in line or "EPERM" in line:
+                denied += 1
+            elif " = -1 " not in line and str(self.cache) not in line and "/dev/null" not in line:
+                written.append(line)
+        trace.unlink(missing_ok=True)
+        return done.returncode, done.stderr, written, denied
+
+
+def main():
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__.strip())
+    words = " ".join(sys.argv[2:])
+    failures, walls = [], 0
+    with tempfile.TemporaryDirectory(prefix="galvani-hostile.") as folder:
+        trial = Trial(sys.argv[1], folder)
+        cases = {name: code for name, code in CASES.items() if words in name}
+        # What the others are compared with: a file that does no harm is taken.
+        write_model(trial.folder / "model.pt", HEADER + BENIGN)
+        code, err, _, _ = trial.run(trial.folder / "model.pt", False)
+        if code != 0:
+            raise SystemExit(f"a harmless model is refused: {err}")
+        for name, code in cases.items():
+            evil = trial.folder / "evil"
+            write_model(trial.folder / "model.pt", code.replace("EVIL", str(evil)).replace("EV\", \"IL", str(evil)[:9] +
+                        "\", \"" + str(evil)[9:]).replace("SECRET", str(trial.secret)))
+            before = trial.contents()
+
+            def complain(what):
+                failures.append(f"{name}: {what}")
+                print(f"FAILED {name}: {what}", flush=True)
+
+            status, err, written, _ = trial.run(trial.folder / "model.pt", False)
+            lines = [line for line in err.splitlines() if not line.startswith("warning:")]
+            if status != 3 or len(lines) != 1:
+                complain(f"exit {status}, {err[-300:]!r}")
+            if trial.contents() != before:
+                complain("files were changed")
+            if written:
+                complain(f"opened for writing: {written[0]}")
+            sentence = lines[0][:150] if lines else ""
+            if landlock():
+                _, err, written, denied = trial.run(trial.folder / "model.pt", True)
+                walls += denied > 0
+                if trial.contents() != before:
+                    complain("without the list, files were changed")
+                if written:
+                    complain(f"without the list, opened for writing: {written[0]}")
+            print(f"ok {name}: {sentence}", flush=True)
+            evil.unlink(missing_ok=True)
+    print(f"{len(cases)} hostile files, {len(failures)} failures; without the list the second wall said no to {walls} of "
+          f"them" if landlock() else f"{len(cases)} hostile files, {len(failures)} failures; this kernel has no Landlock: "
+          f"the second wall was not tried")
+    if trial.strace and landlock() and not words and walls < 20:
+        raise SystemExit("too few of them reach the second wall: the attacks do not work any more")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <thread>
 
+#include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/runtime.h"
 
@@ -32,6 +33,10 @@ std::atomic<StepEndHandler> end_handler{nullptr};
 // Read by the signal handler, hence plain memory that is written before `inside` is set.
 std::atomic<bool> inside{false};
 char crash_sentence[kLongestSentence];
+
+// When the step must be over, in the clock's own unit; 0: no limit.
+std::atomic<Clock::rep> deadline{0};
+std::string too_long_sentence;  // written before `deadline` is
 
 void on_crash(int signal) {
   StepEndHandler handler = end_handler;
@@ -90,12 +95,9 @@ class Watch {
       // Twice in a row: a step that looks at Ctrl-C itself ends in better order.
       if (handler != nullptr && asked && interrupted())
         handler(StepEnd::interrupted, fmt::format("{}: interrupted", label_).c_str());
-      if (handler != nullptr && seconds_ > 0 && taken > seconds_)
-        handler(StepEnd::too_long,
-                fmt::format("{}: loading it and running it once takes more than {:.0f} s; set GALVANI_LOAD_SECONDS to "
-                            "allow more",
-                            label_, seconds_)
-                    .c_str());
+      // A step that looks up ends by itself, and a moment earlier.
+      if (handler != nullptr && seconds_ > 0 && taken > seconds_ + 1)
+        handler(StepEnd::too_long, too_long_sentence.c_str());
       asked = interrupted();
     }
   }
@@ -128,11 +130,22 @@ void set_step_end_handler(StepEndHandler handler) {
   if (handler != nullptr) handle_crashes();
 }
 
+void check_step() {
+  check_interrupt();
+  Clock::rep end = deadline;
+  if (end != 0 && Clock::now().time_since_epoch().count() > end) throw Error(ErrorCode::bad_input, too_long_sentence);
+}
+
 StepLimit::StepLimit(const std::string& label, double seconds) {
   outer_ = !inside;
   if (!outer_) return;
   std::snprintf(crash_sentence, sizeof crash_sentence, "%s: crashes LibTorch when it is loaded or run", label.c_str());
   inside = true;
+  too_long_sentence =
+      fmt::format("{}: loading it and running it once takes more than {:.0f} s; set GALVANI_LOAD_SECONDS to allow more",
+                  label, seconds);
+  auto allowed = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  deadline = seconds > 0 ? (Clock::now() + allowed).time_since_epoch().count() : 0;
   memory_ = available_memory() / 2;
   rlimit limit{};
   std::uint64_t used = address_space();
@@ -147,6 +160,7 @@ StepLimit::StepLimit(const std::string& label, double seconds) {
 StepLimit::~StepLimit() {
   if (!outer_) return;
   if (end_handler.load() != nullptr) watch().end();
+  deadline = 0;
   rlimit limit{};
   if (previous_memory_limit_ != 0 && ::getrlimit(RLIMIT_AS, &limit) == 0) {
     limit.rlim_cur = previous_memory_limit_;

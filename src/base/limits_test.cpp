@@ -6,11 +6,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
 
+#include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
+#include "galvani/base/runtime.h"
 
 namespace galvani {
 namespace {
@@ -58,6 +61,15 @@ TEST(StepLimit, CtrlCEndsAStepThatDoesNotLook) {
             10 + static_cast<int>(StepEnd::interrupted));
 }
 
+TEST(StepLimit, AStepThatLooksUpIsToldInOrder) {
+  {
+    StepLimit limit("file.pt", 0.05);
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    EXPECT_THROW(check_step(), Error);
+  }
+  EXPECT_NO_THROW(check_step());
+}
+
 #if !defined(__SANITIZE_ADDRESS__)
 TEST(StepLimit, ACrashIsSaidByName) {
   int crashed = 10 + static_cast<int>(StepEnd::crashed);
@@ -78,16 +90,20 @@ TEST(StepLimit, ACrashIsSaidByName) {
 }
 
 TEST(StepLimit, MemoryIsLimitedWhileItLasts) {
-  EXPECT_EQ(in_step(0,
-                    [] {
-                      try {
-                        std::string text = "x";
-                        while (true) text += text;
-                      } catch (const std::bad_alloc&) {
-                        return;
-                      }
-                    }),
-            0);
+  auto can_have = [](std::uint64_t bytes) {
+    void* memory = std::malloc(bytes);
+    bool there = memory != nullptr;
+    std::free(memory);
+    return there;
+  };
+  std::uint64_t most = available_memory() / 4 * 3;
+  EXPECT_TRUE(can_have(most));
+  {
+    StepLimit limit("file.pt", 0);
+    EXPECT_FALSE(can_have(most));
+    EXPECT_TRUE(can_have(limit.memory() / 2));
+  }
+  EXPECT_TRUE(can_have(most));
 }
 #endif
 

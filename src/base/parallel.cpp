@@ -16,7 +16,9 @@
 namespace galvani {
 namespace {
 
-thread_local bool inside_task = false;
+// Aligned, because mold places a smaller one before the page that it wants to protect, and such a program does not
+// start.
+alignas(16) thread_local bool inside_task = false;
 
 // OpenMP keeps the number of kernel threads per thread, so every worker sets its own.
 void use_single_threaded_kernels() {

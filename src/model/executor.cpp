@@ -9,6 +9,7 @@
 #include <set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/limits.h"
 #include "model/graph_tools.h"
 
 namespace galvani {
@@ -64,7 +65,13 @@ Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self) : self_(std::m
 std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
   torch::jit::Stack stack{self_, input};
   stack.insert(stack.end(), masks.begin(), masks.end());
-  torch::jit::InterpreterState(code_).run(stack);
+  try {
+    torch::jit::InterpreterState(code_).run(stack);
+  } catch (...) {
+    // The interpreter wraps what is thrown inside; that it was asked to stop is the better reason.
+    check_step();
+    throw;
+  }
   std::vector<at::Tensor> result;
   result.reserve(stack.size());
   for (c10::IValue& value : stack) result.push_back(std::move(value).toTensor());

@@ -139,7 +139,7 @@ def inner(x: Tensor) -> Tensor:
     other: __torch__.Helper) -> bool:
     torch.save(1, "EVIL")
     return True
-""", "h = __torch__.Helper.__new__(__torch__.Helper)", "_0 = (h).__init__()", "b = torch.lt(h, h)"),
+""", "h = __torch__.Helper.__new__(__torch__.Helper)", "_0 = (h).__init__()", "b = h < h", "if b:", "  x = torch.relu(x)", "else:", "  pass"),
     # what runs while a file is loaded
     "save in __setstate__": HEADER + BENIGN + """  def __setstate__(self: __torch__.M,
     state: Dict[str, bool]) -> NoneType:
@@ -207,11 +207,13 @@ def inner(x: Tensor) -> Tensor:
     return torch.slice(torch.flatten(x, 1, -1), 1, 0, 10, 1)
 """,
     # other places
-    "print": forward('print("\\x1b]0;hello")'),
-    "fork": forward("y = fork(x)"),
+    "print": forward('print("hello")'),
+    "fork": with_class("""def helper(x: Tensor) -> Tensor:
+  return torch.relu(x)
+""", "f = fork(__torch__.helper, x)", "x = wait(f)"),
     "prim ops": forward("ops.prim.AddStatValue(\"a\", 1)"),
     "quantised operators": using("y", "y = ops.quantized.relu6(x, False)"),
-    "a class of C++": forward('r = torch.classes.profiler._RecordFunction("a")'),
+    "a class of C++": forward('r = ops.profiler._record_function_enter_new("a", None)', "_0 = ops.profiler._record_function_exit(r)"),
     "the profiler": using("r", 'r = ops.profiler._record_function_enter("a", None)'),
     "collective communication": forward("y = ops.c10d.barrier(x)"),
     "meta tensors": using("y", 'y = torch.zeros([2], dtype=6, layout=0, device=torch.device("meta"))'),

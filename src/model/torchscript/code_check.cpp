@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/frontend/lexer.h>
 #include <torch/csrc/jit/frontend/parser.h>
 #include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/runtime/custom_operator.h>
 #include <torch/script.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <unordered_map>
 
 #include "galvani/base/error.h"
+#include "galvani/base/limits.h"
 #include "galvani/model/operators.h"
 
 namespace galvani::torchscript {
@@ -20,6 +22,10 @@ using jit::Node;
 using jit::Value;
 
 constexpr const char* kRemedy = "set GALVANI_TRUST_MODELS=1 if you made the file yourself";
+
+constexpr const char* kLookUp = "galvani::look_up";
+const jit::RegisterOperators look_up({jit::Operator(
+    fmt::format("{}() -> ()", kLookUp), [](jit::Stack&) { check_step(); }, c10::AliasAnalysisKind::CONSERVATIVE)});
 
 // --- source text
 
@@ -365,6 +371,11 @@ void check_frozen(jit::Graph& graph, const std::string& label) {
         continue;
       }
       check_writes(node, label);
+      if (node->kind() == c10::prim::Loop) {
+        // So that a loop without end can be ended.
+        Node* look = graph.create(c10::Symbol::fromQualString(kLookUp), /*num_outputs=*/0);
+        node->blocks()[0]->prependNode(look);
+      }
       open.insert(open.end(), node->blocks().begin(), node->blocks().end());
     }
   }

@@ -26,7 +26,7 @@ std::string refused_source(const std::string& code) {
 
 std::string refused_operators(const std::string& body) {
   torch::jit::Module module("m");
-  module.define("def forward(self, x: Tensor):\n" + body);
+  module.define("def forward(self, x: Tensor):\n" + body + "\n");
   return refusal_of([&] { check_operators(module, "m.pt"); });
 }
 
@@ -36,7 +36,8 @@ TEST(CodeCheck, EveryListedOperatorExists) {
   for (const OperatorGroup& group : torchscript_operators()) {
     for (const std::string& name : group.names) {
       // Nodes of the graph itself have no entry among the operators.
-      if (name.rfind("aten::", 0) == 0) EXPECT_EQ(known.count(name), 1U) << name;
+      bool listed = name.rfind("aten::", 0) == 0;
+      EXPECT_TRUE(!listed || known.count(name) == 1) << name;
     }
   }
 }
@@ -78,16 +79,16 @@ TEST(CodeCheck, OperatorsOffTheListAreRefusedByName) {
   EXPECT_NE(refused_operators("  if bool(x):\n    for i in range(3):\n      print(i)\n  return x").find("prim::Print"),
             std::string::npos);
   EXPECT_NE(refused_operators("  return torch.add(x, x, out=x)").find("out="), std::string::npos);
-  EXPECT_NE(refused_operators("  l = [2.0, 1.0]\n  l.sort()\n  return x").find("aten::sort"), std::string::npos);
+  EXPECT_NE(refused_operators("  l = [2.0, 1.0]\n  l.sort()\n  return x + l[0]").find("aten::sort"), std::string::npos);
   EXPECT_EQ(refused_operators("  return torch.sort(x)[0]"), "");
-  EXPECT_NE(refused_operators("  return torch.zeros([2], dtype=torch.qint8)"), "");
+  EXPECT_NE(refused_operators("  return torch.zeros([2], dtype=12)"), "");
   EXPECT_NE(refused_operators("  return x.to('meta')").find("meta"), std::string::npos);
 }
 
 TEST(CodeCheck, AFunctionThatNobodyCallsIsChecked) {
   torch::jit::Module module("m");
   module.define(
-      "def forward(self, x: Tensor):\n  return x\ndef other(self, x: Tensor):\n  torch.save(x, 'a')\n  return x");
+      "def forward(self, x: Tensor):\n  return x\ndef other(self, x: Tensor):\n  torch.save(x, 'a')\n  return x\n");
   EXPECT_NE(refusal_of([&] { check_operators(module, "m.pt"); }).find("aten::save"), std::string::npos);
 }
 
@@ -96,7 +97,7 @@ std::string refused_frozen(const std::string& body) {
   module.register_attribute("items", c10::ListType::ofInts(), c10::List<std::int64_t>({1}));
   module.register_attribute("count", c10::IntType::get(), std::int64_t{1});
   module.register_buffer("sums", at::zeros({1}));
-  module.define("def forward(self, x: Tensor):\n" + body);
+  module.define("def forward(self, x: Tensor):\n" + body + "\n");
   std::shared_ptr<torch::jit::Graph> graph = module.get_method("forward").graph()->copy();
   return refusal_of([&] { check_frozen(*graph, "m.pt"); });
 }
@@ -117,7 +118,7 @@ TEST(CodeCheck, AModelMayChangeOnlyWhatAPassMade) {
 
 TEST(CodeCheck, WarningsOfAModelAreNotPrinted) {
   torch::jit::Module module("m");
-  module.define("def forward(self, x: Tensor):\n  torch.warn('\\x1b[2J')\n  return x");
+  module.define("def forward(self, x: Tensor):\n  torch.warn('hello')\n  return x\n");
   auto graph = module.get_method("forward").graph()->copy();
   check_frozen(*graph, "m.pt");
   for (const torch::jit::Node* node : graph->nodes()) EXPECT_NE(node->kind(), c10::aten::warn);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "galvani/model/network.h"
+#include "model/freeze.h"
 
 namespace galvani {
 
@@ -42,8 +43,8 @@ class Plan {
 
 class Executor {
  public:
-  // Freezes a copy of the module that shares its parameters. `label` names the file in errors.
-  Executor(torch::jit::Module module, GraphNames names, const std::string& label);
+  // `label` names the file in errors.
+  Executor(FrozenModule frozen, GraphNames names, const std::string& label);
 
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "galvani/base/error.h"
 
@@ -47,6 +48,25 @@ const Node* bias_addition(const Node* product) {
   return is_parameter(other) && other->type()->cast<c10::TensorType>() != nullptr ? user : nullptr;
 }
 
+void cut_runs(torch::jit::Block& block) {
+  constexpr int kLongestRun = 256;  // no network in use comes near it
+  std::unordered_map<const Node*, int> run;
+  for (Node* node : block.nodes()) {
+    for (torch::jit::Block* inner : node->blocks()) cut_runs(*inner);
+    int longest = 0;
+    for (const Value* input : node->inputs()) {
+      auto before = run.find(input->node());
+      if (before != run.end() && input->uses().size() == 1) longest = std::max(longest, before->second);
+    }
+    if (longest == kLongestRun) {
+      // Dropping nothing is no instruction, but the node is no longer next to its input.
+      block.owningGraph()->create(c10::prim::Drop, 0)->insertBefore(node);
+      longest = 0;
+    }
+    run[node] = longest + 1;
+  }
+}
+
 }  // namespace
 
 std::string first_line(const std::string& message) {
@@ -84,6 +104,11 @@ at::Tensor attribute_at(const torch::jit::Module& module, const std::string& pat
     start = dot + 1;
   }
   return value.isTensor() ? value.toTensor() : at::Tensor();
+}
+
+torch::jit::Code interpreter_code(const std::shared_ptr<torch::jit::Graph>& graph) {
+  cut_runs(*graph->block());
+  return torch::jit::Code(graph, "forward");
 }
 
 void replace_call_stacks(torch::jit::Block& block, torch::jit::Function& owner) {

@@ -65,8 +65,9 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   }
   impl->original = std::move(bytes);
   impl->folder = folder;
-  impl->executor = guarded(label, "cannot be prepared for running",
-                           [&] { return std::make_unique<Executor>(impl->module, std::move(names), label); });
+  impl->executor = guarded(label, "cannot be prepared for running", [&] {
+    return std::make_unique<Executor>(freeze_import(impl->module), std::move(names), label);
+  });
   return impl;
 }
 
@@ -82,8 +83,9 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
     if (parameter.value.is_floating_point() && !at::isfinite(parameter.value).all().item<bool>())
       impl->info.notes.push_back("the weights '" + parameter.name + "' contain NaN or infinity");
   }
-  impl->executor = guarded(label, "cannot be prepared for running",
-                           [&] { return std::make_unique<Executor>(impl->module, GraphNames(), label); });
+  impl->executor = guarded(label, "cannot be prepared for running", [&] {
+    return std::make_unique<Executor>(freeze_script(impl->module), GraphNames(), label);
+  });
   return impl;
 }
 

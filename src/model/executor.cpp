@@ -7,7 +7,9 @@
 #include <set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/runtime.h"
 #include "model/graph_tools.h"
+#include "model/limits.h"
 
 namespace galvani {
 namespace {
@@ -61,6 +63,7 @@ Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self)
     : self_(std::move(self)), code_(interpreter_code(graph)) {}
 
 std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
+  TensorLimit limit(kMostBytes);
   torch::jit::Stack stack{self_, input};
   stack.insert(stack.end(), masks.begin(), masks.end());
   torch::jit::InterpreterState(code_).run(stack);

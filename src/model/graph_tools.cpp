@@ -24,8 +24,15 @@ bool is_view(const std::string& op) {
   return one_of(op, kViews);
 }
 
+// What the value is a view of. Parameters are transposed once or twice; a chain of views is not walked again and again.
+const Value* base_of(const Value* value) {
+  for (int i = 0; i < 16 && is_view(operator_name(value->node())) && !value->node()->inputs().empty(); ++i)
+    value = value->node()->input(0);
+  return value;
+}
+
 bool is_parameter(const Value* value) {
-  while (is_view(operator_name(value->node())) && !value->node()->inputs().empty()) value = value->node()->input(0);
+  value = base_of(value);
   return value->node()->kind() == c10::prim::GetAttr || value->node()->kind() == c10::prim::Constant;
 }
 
@@ -70,7 +77,10 @@ void cut_runs(torch::jit::Block& block) {
 }  // namespace
 
 std::string first_line(const std::string& message) {
-  std::size_t start = message.find_first_not_of(" \n");
+  // The interpreter puts where before what.
+  static const std::string kWhat = "\nRuntimeError: ";
+  std::size_t what = message.rfind(kWhat);
+  std::size_t start = message.find_first_not_of(" \n", what == std::string::npos ? 0 : what + kWhat.size());
   if (start == std::string::npos) return "no reason given";
   std::string line = message.substr(start, message.find('\n', start) - start);
   return printable(line, 300);
@@ -81,7 +91,7 @@ std::string operator_name(const Node* node) {
 }
 
 std::string attribute_path(const Value* value) {
-  while (is_view(operator_name(value->node())) && !value->node()->inputs().empty()) value = value->node()->input(0);
+  value = base_of(value);
   std::string path;
   while (value->node()->kind() == c10::prim::GetAttr) {
     const std::string& name = value->node()->s(c10::attr::name);

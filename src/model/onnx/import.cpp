@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "galvani/base/error.h"
+#include "model/limits.h"
 #include "model/onnx/emit.h"
 #include "model/onnx/fold.h"
 #include "model/onnx/program.h"
@@ -21,7 +22,6 @@ using ::onnx::NodeProto;
 namespace {
 
 constexpr int kMaxCallDepth = 32;
-constexpr std::int64_t kMaxNodes = 1'000'000;
 
 using Scope = std::unordered_map<std::string, std::shared_ptr<Value>>;
 using Nodes = google::protobuf::RepeatedPtrField<NodeProto>;
@@ -42,7 +42,7 @@ class Importer : public Sink {
 
   Program run();
 
-  void line(const std::string& text) override { body_ += "    " + text + "\n"; }
+  void line(const std::string& text) override;
   std::string fresh(const char* prefix) override { return fmt::format("{}{}", prefix, next_temporary_++); }
   std::string constant(Value& value) override;
 
@@ -79,14 +79,22 @@ class Importer : public Sink {
   std::int64_t next_temporary_ = 0;
   std::int64_t next_constant_ = 0;
   std::int64_t next_node_ = 0;
+  std::int64_t lines_ = 0;
   std::int64_t folded_bytes_ = 0;
   std::set<std::string> warned_;
 };
+
+void Importer::line(const std::string& text) {
+  if (++lines_ > kMostStatements) bad_input("{}: its nodes become more than {} statements", label_, kMostStatements);
+  body_ += "    " + text + "\n";
+}
 
 std::string Importer::constant(Value& value) {
   if (value.variable.empty()) {
     value.variable = fmt::format("self.p{}", value.number);
     materialised_[value.number] = &value;
+    if (static_cast<std::int64_t>(materialised_.size()) > kMostTensors)
+      bad_input("{}: reads more than {} weights and constants", label_, kMostTensors);
   }
   return value.variable;
 }
@@ -329,7 +337,7 @@ std::shared_ptr<Value> Importer::constant_node(const Node& node) {
 
 void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opset, const std::set<std::string>& read,
                          const Passed& passed, int depth) {
-  if (++next_node_ > kMaxNodes) bad_input("{}: has more than {} nodes", label_, kMaxNodes);
+  if (++next_node_ > kMostStatements) bad_input("{}: has more than {} nodes", label_, kMostStatements);
   std::vector<Value*> inputs;
   bool foldable = proto.input_size() > 0;
   for (const std::string& name : proto.input()) {

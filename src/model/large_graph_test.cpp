@@ -107,6 +107,28 @@ TEST(LargeGraph, MoreWeightsThanTheLimitAreRefused) {
   EXPECT_EQ(error_of([&] { load(graph); }), "m.onnx: reads more than 20000 weights and constants");
 }
 
+TEST(LargeGraph, FunctionsThatRepeatLongAttributesAreRefused) {
+  TestGraph graph = doubled();
+  auto& function = *graph.model.add_functions();
+  function.set_name("Long");
+  function.set_domain("own");
+  function.add_input("a");
+  function.add_output("b");
+  function.add_opset_import()->set_version(13);
+  ::onnx::NodeProto& inner = *function.add_node();
+  inner.set_op_type("Transpose");
+  inner.add_input("a");
+  inner.add_output("b");
+  TestGraph::set(inner, "perm", std::vector<std::int64_t>(100000, 1));
+  graph.model.add_opset_import()->set_domain("own");
+  for (int i = 0; i < 50000; ++i) {
+    std::string n = std::to_string(i);
+    graph.node("Long", {"conv"}, {"c" + n}).set_domain("own");
+  }
+  graph.node("Flatten", {"conv"}, {"y"});
+  EXPECT_EQ(error_of([&] { load(graph); }), "m.onnx: its statements take more than 67108864 bytes");
+}
+
 TEST(LargeGraph, SubgraphsNestedDeeplyAreRefused) {
   TestGraph graph = doubled();
   ::onnx::GraphProto* inner = &graph.graph();

@@ -1,6 +1,7 @@
 // What a model file may ask for. docs/onnx.md states these figures too.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace galvani {
@@ -16,6 +17,7 @@ constexpr std::int64_t kMostInputValues = std::int64_t{1} << 28;
 // Of an ONNX graph with its functions written out: nodes, and the statements they become. LibTorch compiles about ten
 // thousand statements in a second.
 constexpr std::int64_t kMostStatements = 100'000;
+constexpr std::size_t kMostSource = std::size_t{64} << 20;
 // Weights and constants that an ONNX graph reads: LibTorch finds one by going through all.
 constexpr std::int64_t kMostTensors = 20'000;
 

@@ -24,11 +24,16 @@ constexpr std::size_t kLargeAllocation = std::size_t{256} << 20;
 // Left for the rest of the machine.
 constexpr std::uint64_t kReserve = std::uint64_t{128} << 20;
 
+thread_local std::uint64_t largest_tensor = UINT64_MAX;
+
 // Refuses tensors that cannot fit before the kernel overcommits and kills the process.
 class BoundedAllocator final : public at::Allocator {
  public:
   at::DataPtr allocate(std::size_t n) const override {
     if (n >= kLargeAllocation) {
+      if (n > largest_tensor)
+        bad_input("a tensor of {} is larger than the {} that one may take", format_bytes(n),
+                  format_bytes(largest_tensor));
       std::uint64_t available = available_memory();
       if (n + kReserve > available)
         bad_input("a tensor of {} does not fit the {} of memory that are free", format_bytes(n),
@@ -46,6 +51,14 @@ std::uint64_t read_number(const char* path) {
 }
 
 }  // namespace
+
+TensorLimit::TensorLimit(std::uint64_t bytes) : outer_(largest_tensor) {
+  largest_tensor = std::min(outer_, bytes);
+}
+
+TensorLimit::~TensorLimit() {
+  largest_tensor = outer_;
+}
 
 std::uint64_t available_memory() {
   std::uint64_t available = UINT64_MAX;

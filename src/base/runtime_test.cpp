@@ -38,6 +38,15 @@ TEST(Runtime, RefusesATensorThatCannotFit) {
       EXPECT_NE(std::string(e.what()).find("does not fit"), std::string::npos) << e.what();
     }
   }
+  {
+    TensorLimit limit(std::uint64_t{300} << 20);
+    EXPECT_EQ(at::empty({std::int64_t{299} << 20}, at::kByte).numel(), std::int64_t{299} << 20);
+    EXPECT_THROW(at::empty({std::int64_t{301} << 20}, at::kByte), Error);
+    // A wider limit inside a narrower one does not widen it.
+    TensorLimit wider(std::uint64_t{900} << 20);
+    EXPECT_THROW(at::empty({std::int64_t{301} << 20}, at::kByte), Error);
+  }
+  EXPECT_EQ(at::empty({std::int64_t{301} << 20}, at::kByte).numel(), std::int64_t{301} << 20);
   // Ordinary and large tensors that do fit still work.
   EXPECT_EQ(at::ones({1000}).sum().item<float>(), 1000);
   EXPECT_EQ(at::empty({std::int64_t{257} << 20}, at::kByte).numel(), std::int64_t{257} << 20);

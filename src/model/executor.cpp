@@ -2,15 +2,15 @@
 
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
-#include <torch/csrc/jit/passes/freeze_module.h>
-#include <torch/csrc/jit/passes/remove_mutation.h>
 
 #include <algorithm>
 #include <set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/limits.h"
+#include "galvani/base/runtime.h"
 #include "model/graph_tools.h"
+#include "model/limits.h"
 
 namespace galvani {
 namespace {
@@ -60,9 +60,11 @@ void activate_in_place(Graph& graph, const std::set<const Node*>& means) {
 
 }  // namespace
 
-Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self) : self_(std::move(self)), code_(graph, "forward") {}
+Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self)
+    : self_(std::move(self)), code_(interpreter_code(graph)) {}
 
 std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
+  TensorLimit limit(kMostBytes);
   torch::jit::Stack stack{self_, input};
   stack.insert(stack.end(), masks.begin(), masks.end());
   try {
@@ -78,17 +80,9 @@ std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at:
   return result;
 }
 
-Executor::Executor(torch::jit::Module module, GraphNames names, const std::string& label, const Check& check)
-    : names_(std::move(names)) {
-  module.eval();
-  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
-  module_ = torch::jit::freeze_module(module, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
-  graph_ = module_.get_method("forward").graph()->copy();
-  replace_call_stacks(*graph_->block(), module_.get_method("forward").function());
-  if (check) check(*graph_);
+Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label)
+    : module_(std::move(frozen.module)), names_(std::move(names)), graph_(std::move(frozen.graph)) {
   check_groups(*graph_->block(), label);
-  // Without this an in-place activation overwrites the value a tap observes.
-  torch::jit::RemoveTensorMutation(graph_);
   if (graph_->inputs().size() != kFixedInputs)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);
   keep_only_logits(*graph_, label, softmax_);
@@ -117,6 +111,7 @@ std::string Executor::name_of(const Node* node, const Value* weight) const {
 
 void Executor::find_taps() {
   std::set<std::string> taken;
+  std::map<std::string, int> last_number;     // of a name that several taps ask for
   std::map<const Node*, std::size_t> tap_of;  // node whose output is tapped → index in taps_
   std::vector<Node*> nodes = top_level(*graph_);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -138,7 +133,8 @@ void Executor::find_taps() {
       tap.axis = tap.kind == TapKind::convolution ? 0 : -1;
     }
     std::string unique = tap.name;
-    for (int n = 2; !taken.insert(unique).second; ++n) unique = tap.name + "#" + std::to_string(n);
+    for (int& n = last_number.emplace(tap.name, 1).first->second; !taken.insert(unique).second;)
+      unique = tap.name + "#" + std::to_string(++n);
     tap.name = unique;
     if (tap.kind != TapKind::activation) tap_of[node] = taps_.size();
     taps_.push_back(std::move(tap));

@@ -4,7 +4,6 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "galvani/model/network.h"
+#include "model/freeze.h"
 
 namespace galvani {
 
@@ -43,10 +43,8 @@ class Plan {
 
 class Executor {
  public:
-  // Freezes a copy of the module that shares its parameters. `label` names the file in errors. `check` sees the frozen
-  // graph before anything else does.
-  using Check = std::function<void(torch::jit::Graph&)>;
-  Executor(torch::jit::Module module, GraphNames names, const std::string& label, const Check& check = nullptr);
+  // `label` names the file in errors.
+  Executor(FrozenModule frozen, GraphNames names, const std::string& label);
 
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }

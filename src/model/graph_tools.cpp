@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "galvani/base/error.h"
 
@@ -23,8 +24,15 @@ bool is_view(const std::string& op) {
   return one_of(op, kViews);
 }
 
+// What the value is a view of. Parameters are transposed once or twice; a chain of views is not walked again and again.
+const Value* base_of(const Value* value) {
+  for (int i = 0; i < 16 && is_view(operator_name(value->node())) && !value->node()->inputs().empty(); ++i)
+    value = value->node()->input(0);
+  return value;
+}
+
 bool is_parameter(const Value* value) {
-  while (is_view(operator_name(value->node())) && !value->node()->inputs().empty()) value = value->node()->input(0);
+  value = base_of(value);
   return value->node()->kind() == c10::prim::GetAttr || value->node()->kind() == c10::prim::Constant;
 }
 
@@ -47,10 +55,32 @@ const Node* bias_addition(const Node* product) {
   return is_parameter(other) && other->type()->cast<c10::TensorType>() != nullptr ? user : nullptr;
 }
 
+void cut_runs(torch::jit::Block& block) {
+  constexpr int kLongestRun = 256;  // no network in use comes near it
+  std::unordered_map<const Node*, int> run;
+  for (Node* node : block.nodes()) {
+    for (torch::jit::Block* inner : node->blocks()) cut_runs(*inner);
+    int longest = 0;
+    for (const Value* input : node->inputs()) {
+      auto before = run.find(input->node());
+      if (before != run.end() && input->uses().size() == 1) longest = std::max(longest, before->second);
+    }
+    if (longest == kLongestRun) {
+      // Dropping nothing is no instruction, but the node is no longer next to its input.
+      block.owningGraph()->create(c10::prim::Drop, 0)->insertBefore(node);
+      longest = 0;
+    }
+    run[node] = longest + 1;
+  }
+}
+
 }  // namespace
 
 std::string first_line(const std::string& message) {
-  std::size_t start = message.find_first_not_of(" \n");
+  // The interpreter puts where before what.
+  static const std::string kWhat = "\nRuntimeError: ";
+  std::size_t what = message.rfind(kWhat);
+  std::size_t start = message.find_first_not_of(" \n", what == std::string::npos ? 0 : what + kWhat.size());
   if (start == std::string::npos) return "no reason given";
   std::string line = message.substr(start, message.find('\n', start) - start);
   return printable(line, 300);
@@ -61,7 +91,7 @@ std::string operator_name(const Node* node) {
 }
 
 std::string attribute_path(const Value* value) {
-  while (is_view(operator_name(value->node())) && !value->node()->inputs().empty()) value = value->node()->input(0);
+  value = base_of(value);
   std::string path;
   while (value->node()->kind() == c10::prim::GetAttr) {
     const std::string& name = value->node()->s(c10::attr::name);
@@ -84,6 +114,11 @@ at::Tensor attribute_at(const torch::jit::Module& module, const std::string& pat
     start = dot + 1;
   }
   return value.isTensor() ? value.toTensor() : at::Tensor();
+}
+
+torch::jit::Code interpreter_code(const std::shared_ptr<torch::jit::Graph>& graph) {
+  cut_runs(*graph->block());
+  return torch::jit::Code(graph, "forward");
 }
 
 void replace_call_stacks(torch::jit::Block& block, torch::jit::Function& owner) {

@@ -3,7 +3,9 @@
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -48,6 +50,10 @@ std::optional<LinearLayer> read_linear(const torch::jit::Node* layer, const torc
 
 // The convolution or dense layer from which a value comes, following first inputs; null if there is none.
 const torch::jit::Node* nearest_layer(const torch::jit::Value* value);
+
+// The graph, compiled for the interpreter. The compiler follows each value that only the next node reads into that
+// node, one call deeper for each; here such runs are cut into pieces, so that a long chain does not exhaust the stack.
+torch::jit::Code interpreter_code(const std::shared_ptr<torch::jit::Graph>& graph);
 
 // Whether a block of the node (the body of a loop or branch) has a convolution or dense layer.
 bool any_layer_inside(const torch::jit::Node* node);

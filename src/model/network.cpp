@@ -70,8 +70,9 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   }
   impl->original = std::move(bytes);
   impl->folder = folder;
-  impl->executor = guarded(label, "cannot be prepared for running",
-                           [&] { return std::make_unique<Executor>(impl->module, std::move(names), label); });
+  impl->executor = guarded(label, "cannot be prepared for running", [&] {
+    return std::make_unique<Executor>(freeze_import(impl->module), std::move(names), label);
+  });
   return impl;
 }
 
@@ -87,9 +88,11 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
     if (parameter.value.is_floating_point() && !at::isfinite(parameter.value).all().item<bool>())
       impl->info.notes.push_back("the weights '" + parameter.name + "' contain NaN or infinity");
   }
-  auto check = [&](torch::jit::Graph& graph) { torchscript::check_graph(graph, label); };
-  impl->executor = guarded(label, "cannot be prepared for running",
-                           [&] { return std::make_unique<Executor>(impl->module, GraphNames(), label, check); });
+  impl->executor = guarded(label, "cannot be prepared for running", [&] {
+    FrozenModule frozen = freeze_script(impl->module);
+    torchscript::check_graph(*frozen.graph, label);
+    return std::make_unique<Executor>(std::move(frozen), GraphNames(), label);
+  });
   return impl;
 }
 

@@ -9,6 +9,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/parallel.h"
 #include "model/graph_tools.h"
+#include "model/limits.h"
 #include "model/network_impl.h"
 
 namespace galvani {
@@ -205,14 +206,25 @@ class Run {
 const std::vector<std::int64_t> kCommonSides = {224, 32, 28, 299, 64, 96};
 
 // Larger images than any camera's are a mistake in the file.
-void check_input_size(const std::vector<std::int64_t>& shape, const std::string& label) {
+void check_input_size(const std::vector<std::int64_t>& shape, std::int64_t batch, const std::string& label) {
   constexpr std::int64_t kLongestSide = 65536;
-  constexpr std::int64_t kMostValues = std::int64_t{1} << 28;
   std::int64_t values = 1;
   for (std::int64_t n : shape) {
-    if (n < 1 || n > kLongestSide || (values *= n) > kMostValues)
+    if (n < 1 || n > kLongestSide || (values *= n) > kMostInputValues)
       bad_input("{}: its input of {} is too large", label, fmt::format("{}", fmt::join(shape, "x")));
   }
+  std::int64_t most = std::min(kLargestBatch, kMostInputValues / values);
+  if (batch > most)
+    bad_input(
+        "{}: takes batches of {} only, more than the {} supported for its input; export it with an open batch size",
+        label, batch, most);
+}
+
+// Repeatable values of all sizes, [size, ...shape] uint8.
+at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape) {
+  at::Tensor period = at::arange(256, at::kLong).mul_(7919).remainder_(256).to(at::kByte);
+  std::int64_t values = size * shape[0] * shape[1] * shape[2];
+  return period.repeat({values / 256 + 1}).narrow(0, 0, values).view(with_batch(size, shape));
 }
 
 std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl,
@@ -249,10 +261,9 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::int64_t batch = info.fixed_batch > 0 ? info.fixed_batch : 2;
   auto attempt = [&](const std::vector<std::int64_t>& shape, std::int64_t size) {
     try {
-      check_input_size(shape, info.path);
+      check_input_size(shape, size, info.path);
       check(card.preprocess, shape[0], info.path);
-      noise = at::arange(size * shape[0] * shape[1] * shape[2], at::kLong).mul_(7919).remainder_(256).to(at::kByte);
-      noise = noise.view(with_batch(size, shape));
+      noise = probe_images(size, shape);
       values = plan->run(prepare(noise, {}), {});
       return true;
     } catch (const Error&) {

@@ -248,7 +248,39 @@ def with_bytes(content):
     return lambda w, path: path.write_bytes(content)
 
 
+def field(number, content):
+    """A field of a protocol buffer: bytes, or a number."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def onnx_model(nodes, batch=None):
+    """An ONNX model of 1x2x2 images; nodes are (operator, input, output)."""
+    sizes = [field(2, b"n") if batch is None else field(1, batch)] + [field(1, n) for n in (1, 2, 2)]
+    shape = field(2, b"".join(field(1, size) for size in sizes))
+    ports = field(11, field(1, b"x") + field(2, field(1, field(1, 1) + shape))) + field(12, field(1, b"y"))
+    body = b"".join(field(1, field(1, i.encode()) + field(2, o.encode()) + field(4, op.encode())) for op, i, o in nodes)
+    return field(1, 8) + field(8, field(2, 13)) + field(7, body + ports)
+
+
+def chain(length):
+    links = [("Abs", "x" if i == 0 else f"a{i - 1}", f"a{i}") for i in range(length)]
+    return onnx_model(links + [("Relu", f"a{length - 1}", "r"), ("Flatten", "r", "y")])
+
+
+@check("a chain of 12000 nodes is inspected")
+def _(w):
+    (w / "chain.onnx").write_bytes(chain(12000))
+    shown = json.loads(w.done("inspect", "chain.onnx", "--taps", "relu", "--json").out)
+    expect_equal(shown["classes"], 4, "number of classes")
+
+
 add_checks("bad model", [
+    ("more nodes than the limit", "long.onnx", with_bytes(chain(100001))),
+    ("batch of a million", "batch.onnx", with_bytes(onnx_model([("Flatten", "x", "y")], batch=10**6))),
     ("missing", "missing.onnx", lambda w, path: None),
     ("empty", "empty.onnx", with_bytes(b"")),
     ("folder", "folder.onnx", lambda w, path: path.mkdir()),

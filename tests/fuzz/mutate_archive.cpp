@@ -3,11 +3,11 @@
 #include <caffe2/serialize/inline_container.h>
 #include <caffe2/serialize/istream_adapter.h>
 
-#include <cctype>
 #include <sstream>
 #include <vector>
 
 #include "mutate_bytes.h"
+#include "mutate_code.h"
 
 namespace galvani {
 namespace {
@@ -19,46 +19,6 @@ struct Record {
 
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-// Lines dropped, doubled and exchanged; numbers and names replaced by others of the text.
-std::string mutate_code(const std::string& text, Rng& rng) {
-  std::vector<std::string> words;  // alternately names or numbers, and what stands between them
-  for (char c : text) {
-    bool word = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-    bool same = !words.empty() &&
-                word == (std::isalnum(static_cast<unsigned char>(words.back()[0])) != 0 || words.back()[0] == '_');
-    if (same)
-      words.back() += c;
-    else
-      words.emplace_back(1, c);
-  }
-  static const char* const kNumbers[] = {
-      "0", "-1", "1000000000000", "9223372036854775807", "99999999999999999999", "1e400", "65536"};
-  std::uint64_t rounds = 1 + rng.below(3);
-  for (std::uint64_t round = 0; round < rounds && words.size() > 2; ++round) {
-    std::string& word = words[rng.below(words.size())];
-    switch (rng.below(4)) {
-      case 0:
-        word = words[rng.below(words.size())];
-        break;
-      case 1:
-        word.clear();
-        break;
-      case 2:
-        word += word;
-        break;
-      default:
-        if (std::isdigit(static_cast<unsigned char>(word[0])) != 0)
-          word = kNumbers[rng.below(std::size(kNumbers))];
-        else
-          std::swap(word, words[rng.below(words.size())]);
-    }
-    if (word.empty()) word = " ";
-  }
-  std::string result;
-  for (const std::string& word : words) result += word;
-  return result;
 }
 
 // Opcodes put where others were: the stack and the memo no longer hold what the rest expects.
@@ -100,7 +60,12 @@ std::vector<Record> read(const std::string& bytes) {
 
 std::string mutate_archive(const std::string& bytes, Rng& rng) {
   std::vector<Record> records = read(bytes);
-  Record& victim = records[rng.below(records.size())];
+  std::vector<std::size_t> code;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (ends_with(records[i].name, ".py")) code.push_back(i);
+  }
+  // Code is where most can be asked of a reader.
+  Record& victim = records[rng.chance(0.7) && !code.empty() ? code[rng.below(code.size())] : rng.below(records.size())];
   if (ends_with(victim.name, ".py"))
     victim.content = mutate_code(victim.content, rng);
   else if (ends_with(victim.name, ".pkl"))

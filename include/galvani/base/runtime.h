@@ -16,6 +16,19 @@ struct BlasInfo {
 };
 BlasInfo find_blas();
 
+// While one lives, tensors that this thread makes may not be larger: a bad_input Error says so. At least
+// 256 MiB; needs init_runtime.
+class TensorLimit {
+ public:
+  explicit TensorLimit(std::uint64_t bytes);
+  ~TensorLimit();
+  TensorLimit(const TensorLimit&) = delete;
+  TensorLimit& operator=(const TensorLimit&) = delete;
+
+ private:
+  std::uint64_t outer_;
+};
+
 // Bytes the process may still allocate, by the system's own estimate.
 std::uint64_t available_memory();
 

@@ -2,6 +2,7 @@
 
 #include <torch/script.h>
 
+#include "galvani/base/runtime.h"
 #include "model/onnx/compile.h"
 
 namespace galvani::onnx {
@@ -34,6 +35,7 @@ std::vector<Value> FoldSink::run(Node& node, const std::string& label) {
   for (std::size_t i = 0; i < arguments_.size(); ++i) header += fmt::format("{}c{}", i ? ", " : "", i);
   try {
     torch::NoGradGuard no_grad;
+    TensorLimit limit(kMaxFoldedBytes);
     auto unit = compile_function(fmt::format("def fold({}):\n{}    return [{}]\n", header, body_, all));
     std::vector<c10::IValue> stack(arguments_.begin(), arguments_.end());
     auto values = unit->get_function("fold")(stack).toTensorVector();

@@ -17,6 +17,7 @@ class FoldSink : public Sink {
   std::string fresh(const char* prefix) override { return fmt::format("{}{}", prefix, next_++); }
   std::string constant(Value& value) override;
 
+  std::size_t size() const { return body_.size(); }
   // The node's outputs after its emit function wrote here, every one known.
   std::vector<Value> run(Node& node, const std::string& label);
 

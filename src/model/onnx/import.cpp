@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "galvani/base/error.h"
+#include "model/limits.h"
 #include "model/onnx/emit.h"
 #include "model/onnx/fold.h"
 #include "model/onnx/program.h"
@@ -21,7 +22,6 @@ using ::onnx::NodeProto;
 namespace {
 
 constexpr int kMaxCallDepth = 32;
-constexpr std::int64_t kMaxNodes = 1'000'000;
 
 using Scope = std::unordered_map<std::string, std::shared_ptr<Value>>;
 using Nodes = google::protobuf::RepeatedPtrField<NodeProto>;
@@ -38,11 +38,14 @@ bool is_default_domain(const std::string& domain) {
 class Importer : public Sink {
  public:
   Importer(const ModelProto& model, const std::filesystem::path& folder, const std::string& label)
-      : model_(model), label_(label), reader_(folder, label) {}
+      : model_(model), label_(label), reader_(folder, label) {
+    for (const FunctionProto& function : model.functions())
+      functions_.emplace(std::pair(function.domain(), function.name()), &function);
+  }
 
   Program run();
 
-  void line(const std::string& text) override { body_ += "    " + text + "\n"; }
+  void line(const std::string& text) override;
   std::string fresh(const char* prefix) override { return fmt::format("{}{}", prefix, next_temporary_++); }
   std::string constant(Value& value) override;
 
@@ -50,6 +53,7 @@ class Importer : public Sink {
   // Attributes a function's caller passed, by the function's name for them.
   using Passed = std::map<std::string, const AttributeProto*>;
 
+  void count_source(std::size_t bytes);
   void read_header();
   void add_initializers();
   void add_inputs();
@@ -71,6 +75,7 @@ class Importer : public Sink {
   const ModelProto& model_;
   const std::string& label_;
   TensorReader reader_;
+  std::map<std::pair<std::string, std::string>, const FunctionProto*> functions_;  // by domain and name
   Program program_;
   Scope graph_;
   std::string body_;
@@ -79,14 +84,30 @@ class Importer : public Sink {
   std::int64_t next_temporary_ = 0;
   std::int64_t next_constant_ = 0;
   std::int64_t next_node_ = 0;
+  std::int64_t lines_ = 0;
+  std::size_t source_bytes_ = 0;
   std::int64_t folded_bytes_ = 0;
   std::set<std::string> warned_;
 };
+
+void Importer::line(const std::string& text) {
+  if (++lines_ > kMostStatements) bad_input("{}: its nodes become more than {} statements", label_, kMostStatements);
+  count_source(text.size());
+  body_ += "    " + text + "\n";
+}
+
+// Functions repeat their nodes' attributes at every call, so a small file can become much text.
+void Importer::count_source(std::size_t bytes) {
+  source_bytes_ += bytes;
+  if (source_bytes_ > kMostSource) bad_input("{}: its statements take more than {} bytes", label_, kMostSource);
+}
 
 std::string Importer::constant(Value& value) {
   if (value.variable.empty()) {
     value.variable = fmt::format("self.p{}", value.number);
     materialised_[value.number] = &value;
+    if (static_cast<std::int64_t>(materialised_.size()) > kMostTensors)
+      bad_input("{}: reads more than {} weights and constants", label_, kMostTensors);
   }
   return value.variable;
 }
@@ -271,10 +292,8 @@ Node::Attributes Importer::attributes_of(const NodeProto& proto, const Passed& p
 }
 
 const FunctionProto* Importer::find_function(const NodeProto& proto) const {
-  for (const FunctionProto& function : model_.functions()) {
-    if (function.name() == proto.op_type() && function.domain() == proto.domain()) return &function;
-  }
-  return nullptr;
+  auto found = functions_.find({proto.domain(), proto.op_type()});
+  return found == functions_.end() ? nullptr : found->second;
 }
 
 void Importer::call(const FunctionProto& function, const NodeProto& proto, Scope& scope,
@@ -329,7 +348,7 @@ std::shared_ptr<Value> Importer::constant_node(const Node& node) {
 
 void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opset, const std::set<std::string>& read,
                          const Passed& passed, int depth) {
-  if (++next_node_ > kMaxNodes) bad_input("{}: has more than {} nodes", label_, kMaxNodes);
+  if (++next_node_ > kMostStatements) bad_input("{}: has more than {} nodes", label_, kMostStatements);
   std::vector<Value*> inputs;
   bool foldable = proto.input_size() > 0;
   for (const std::string& name : proto.input()) {
@@ -383,6 +402,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
     Node folded(label_, proto, attributes, opset, inputs, variable, used, sink);
     if (!row->runs_half) folded.widen_half();
     row->emit(folded);
+    count_source(sink.size());
     results = sink.run(folded, label_);
     for (const Value& result : results) folded_bytes_ += static_cast<std::int64_t>(result.known->nbytes());
     if (folded_bytes_ > kMaxFoldedBytes)

@@ -2,6 +2,7 @@
 #include <torch/library.h>
 #include <torch/script.h>
 
+#include "model/limits.h"
 #include "model/onnx/runtime.h"
 
 namespace galvani::onnx {
@@ -11,7 +12,11 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
+// Axes, sizes and the like; work on tensors of very many axes grows with the square of their number.
+constexpr std::int64_t kMostArguments = 4096;
+
 std::vector<std::int64_t> integers(const Tensor& values) {
+  TORCH_CHECK(values.numel() <= kMostArguments, values.numel(), " numbers where a few are needed");
   Tensor flat = values.detach().to(at::kLong).reshape({-1}).contiguous();
   const auto* data = flat.data_ptr<std::int64_t>();
   return {data, data + flat.numel()};
@@ -135,6 +140,13 @@ Tensor slice(const Tensor& x, IntArrayRef starts, IntArrayRef ends, IntArrayRef 
 
 Tensor expand(const Tensor& x, IntArrayRef shape) {
   std::vector<std::int64_t> sizes = at::infer_size(x.sizes(), shape);
+  // The view itself takes no memory, but whoever reads it takes the time, and mostly the memory, of all its elements.
+  std::int64_t elements = 1;
+  for (std::int64_t size : sizes) {
+    TORCH_CHECK(size == 0 || elements <= kMostElements / size, "an expanded tensor of more than ", kMostElements,
+                " elements");
+    elements *= std::max<std::int64_t>(size, 1);
+  }
   return x.expand(sizes);
 }
 

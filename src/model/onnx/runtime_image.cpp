@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "model/limits.h"
 #include "model/onnx/runtime.h"
 
 namespace galvani::onnx {
@@ -14,7 +15,6 @@ using at::IntArrayRef;
 using at::Tensor;
 
 constexpr std::int64_t kLongestAxis = 1 << 20;
-constexpr std::int64_t kMostElements = 1 << 30;
 
 enum Coordinates {
   half_pixel,
@@ -201,6 +201,7 @@ Tensor roi_align(const Tensor& x, const Tensor& rois, const Tensor& batch, std::
   TORCH_CHECK(x.dim() == 4 && rois.dim() == 2 && rois.size(1) == 4 && batch.numel() == rois.size(0),
               "images and regions do not fit");
   TORCH_CHECK(height > 0 && width > 0 && height < 65536 && width < 65536, "an output of ", height, " x ", width);
+  TORCH_CHECK(sampling >= 0 && sampling < 65536, sampling, " samples");
   Tensor boxes = rois.detach().to(at::kDouble).contiguous();
   Tensor owners = batch.to(at::kLong).contiguous();
   auto box = boxes.accessor<double, 2>();

@@ -45,6 +45,8 @@ struct Cell {
   Tensor act(std::size_t which, const Tensor& x) const { return activate(codes[which], clipped(x)); }
 };
 
+constexpr std::int64_t kMostSteps = 1 << 20;
+
 struct State {
   Tensor hidden;
   Tensor memory;  // of an LSTM
@@ -78,6 +80,8 @@ Layer run(const Arguments& a, std::int64_t gates, const Step& step) {
   Tensor x = a.batch_first ? a.x.transpose(0, 1) : a.x;
   std::int64_t steps = x.size(0), batch = x.size(1), size = a.recurrence.size(2);
   std::int64_t directions = a.direction == 2 ? 2 : 1;
+  // Steps cost time even where a batch of size 0 makes them cost no memory.
+  TORCH_CHECK(steps <= kMostSteps, "a sequence of ", steps, " steps");
   TORCH_CHECK(size > 0 && a.weight.size(0) == directions && a.weight.size(1) == gates * size &&
                   a.recurrence.size(0) == directions && a.recurrence.size(1) == gates * size &&
                   (!a.peephole || (a.peephole->dim() == 2 && a.peephole->size(1) == 3 * size)),

@@ -71,7 +71,7 @@ torch::jit::Code training_code(const Network::Impl& impl) {
   std::int64_t site = 0;
   replace_dropout(graph->block(), *graph, site);
   torch::jit::EliminateDeadCode(graph);
-  return torch::jit::Code(graph, "forward");
+  return interpreter_code(graph);
 }
 
 void set_attribute(torch::jit::Module& module, const std::string& path, const at::Tensor& value) {

@@ -95,9 +95,4 @@ std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record) {
   return network;
 }
 
-void print_line(const json& value, int indent) {
-  fmt::print("{}\n", value.dump(indent, ' ', false, json::error_handler_t::replace));
-  std::fflush(stdout);
-}
-
 }  // namespace galvani::cli

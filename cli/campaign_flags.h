@@ -19,6 +19,4 @@ std::string yields_text(const char* title, const std::vector<YieldRecord>& yield
 // The network a campaign was run on, loaded as it was then; Error(bad_input) if its file is gone or has changed.
 std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record);
 
-void print_line(const nlohmann::json& value, int indent = -1);
-
 }  // namespace galvani::cli

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
 #include "galvani/base/table.h"
@@ -94,7 +94,7 @@ void print(const Comparison& c, const Flags& flags) {
     for (const MeasuredGroup& m : group.measured) row.push_back(spread(m));
     table.add(row);
   }
-  std::cout << table.str();
+  say("{}", table.str());
   for (const std::string& name : flags.shown) {
     std::size_t measure = measure_index(name);
     Table tests({measures()[measure].title, "", ">U", ">p", ">p (Holm)", ">A12", "effect"});
@@ -106,10 +106,10 @@ void print(const Comparison& c, const Flags& flags) {
                  fmt::format("{:.4f}{}", t.test.p, t.test.exact ? "" : "~"), fmt::format("{:.4f}", t.corrected_p),
                  fmt::format("{:.3f}", t.a12), effect_size(t.a12)});
     }
-    if (any) std::cout << "\n" << tests.str();
+    if (any) say("\n{}", tests.str());
   }
-  if (!c.notes.empty()) std::cout << "\n";
-  for (const std::string& note : c.notes) std::cout << "note: " << note << "\n";
+  if (!c.notes.empty()) say("\n");
+  for (const std::string& note : c.notes) say("note: {}\n", note);
 }
 
 void run(const Common& common, const Flags& flags) {
@@ -118,7 +118,7 @@ void run(const Common& common, const Flags& flags) {
   Comparison comparison = compare_runs({flags.folders.begin(), flags.folders.end()}, by);
   if (!flags.plot.empty()) write_file(flags.plot, comparison_svg(comparison));
   if (common.json) {
-    print_line(as_json(comparison, flags), 1);
+    print_json(as_json(comparison, flags), 1);
   } else {
     print(comparison, flags);
   }

@@ -4,17 +4,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/base/plot.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/base/text.h"
 #include "galvani/coverage/measure.h"
 #include "galvani/coverage/minimise.h"
 #include "galvani/data/export.h"
@@ -161,9 +162,8 @@ void print_table(const Result& result) {
                amount.total > 0 ? show_count(amount.total) : "-",
                fmt::format("{:.2f} s", result.measurement.seconds(i))});
   }
-  std::cout << table.str();
-  std::cout << fmt::format("{} inputs; the network took {:.2f} s\n", format_count(result.inputs),
-                           result.forward_seconds);
+  say("{}", table.str());
+  say("{} inputs; the network took {:.2f} s\n", format_count(result.inputs), result.forward_seconds);
 }
 
 void print_taps(const Result& result, const TraceLayout& layout) {
@@ -185,7 +185,7 @@ void print_taps(const Result& result, const TraceLayout& layout) {
     row.insert(row.end(), found.begin(), found.end());
     table.add(row);
   }
-  std::cout << "\n" << table.str();
+  say("\n{}", table.str());
 }
 
 void print_classes(const Result& result, const Network& network, const Dataset& data) {
@@ -202,7 +202,7 @@ void print_classes(const Result& result, const Network& network, const Dataset& 
     for (const auto& criterion : criteria) row.push_back(show(criterion->covered()));
     table.add(row);
   }
-  std::cout << "\n" << table.str();
+  say("\n{}", table.str());
 }
 
 json classes_json(const Result& result) {
@@ -219,9 +219,8 @@ void write_csv(const Result& result, const std::string& path) {
   std::string text = "criterion,spec,tap,covered,total,score\n";
   for (const auto& criterion : result.measurement.criteria()) {
     auto line = [&](const std::string& tap, const Covered& amount) {
-      // A spec has commas of its own.
-      text += fmt::format("{},\"{}\",\"{}\",{},{},{}\n", criterion->id(), criterion->spec(), tap, amount.covered,
-                          amount.total > 0 ? fmt::format("{}", amount.total) : "", amount.score());
+      text += fmt::format("{},{},{},{},{},{}\n", criterion->id(), csv_name(criterion->spec()), csv_name(tap),
+                          amount.covered, amount.total > 0 ? fmt::format("{}", amount.total) : "", amount.score());
     };
     line("", criterion->covered());
     for (const TapCovered& tap : criterion->by_tap()) line(tap.tap, tap.amount);
@@ -324,16 +323,15 @@ void run_compare(const Common& common, const Job& job, const Network& network, c
     all.push_back(std::move(j));
   }
   if (common.json) {
-    std::cout << json{{"model", network.info().path}, {"a", a.name}, {"b", b.name}, {"criteria", all}}.dump(1) << "\n";
+    print_json({{"model", network.info().path}, {"a", a.name}, {"b", b.name}, {"criteria", all}}, 1);
   } else {
-    std::cout << fmt::format("A = {} ({} inputs), B = {} ({} inputs)\n", a.name, a.size(), b.name, b.size())
-              << table.str();
+    say("A = {} ({} inputs), B = {} ({} inputs)\n{}", a.name, a.size(), b.name, b.size(), table.str());
   }
 }
 
 void run(const Common& common, Flags& flags) {
   if (flags.list) {
-    std::cout << list_criteria();
+    say("{}", list_criteria());
     return;
   }
   if (flags.model.model.empty()) bad_usage("name a model");
@@ -367,16 +365,15 @@ void run(const Common& common, Flags& flags) {
     j["criteria"] = criteria_json(result);
     if (flags.by_class) j["classes"] = classes_json(result);
     if (!flags.minimised.empty()) j["minimised"] = {{"kept", kept.size()}, {"output", flags.minimised}};
-    std::cout << j.dump(1) << "\n";
+    print_json(j, 1);
     return;
   }
   print_table(result);
   if (flags.taps_table) print_taps(result, tracer.layout());
   if (flags.by_class) print_classes(result, *network, data);
   if (!flags.minimised.empty())
-    std::cout << fmt::format("{} of {} inputs keep this coverage: {}\n",
-                             format_count(static_cast<std::int64_t>(kept.size())), format_count(data.size()),
-                             flags.minimised);
+    say("{} of {} inputs keep this coverage: {}\n", format_count(static_cast<std::int64_t>(kept.size())),
+        format_count(data.size()), flags.minimised);
   for (const auto& criterion : result.measurement.criteria()) {
     if (criterion->dropped() > 0)
       log::warn("{}: {} inputs with NaN or infinite values were dropped", criterion->id(), criterion->dropped());

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/data/catalogue.h"
@@ -21,11 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-// Names and paths need not be UTF-8; JSON must be.
-void print_json(const json& value) {
-  fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace));
-}
 
 std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return fmt::format("{}x{}x{}", channels, height, width);
@@ -53,10 +49,10 @@ void list_data(const Common& common) {
                        {"folder", folder ? json(folder->string()) : json()}});
   }
   if (common.json) {
-    print_json(entries);
+    print_json(entries, 2);
     return;
   }
-  fmt::print("{}", table.str());
+  say("{}", table.str());
 }
 
 void add_list(CLI::App& data, Common& common) {
@@ -89,9 +85,9 @@ void get_all(const GetRequest& request, const Common& common) {
       remark = fmt::format("{} {}", fetch ? "is now in" : "is already in", place);
     }
     result.push_back({{"name", entry->name}, {"folder", place}});
-    if (!common.json) fmt::print("{} {}\n", entry->name, remark);
+    if (!common.json) say("{} {}\n", entry->name, remark);
   }
-  if (common.json) print_json(result);
+  if (common.json) print_json(result, 2);
 }
 
 void add_get(CLI::App& data, Common& common) {
@@ -152,14 +148,14 @@ std::string numbers_text(const std::vector<double>& numbers) {
 }
 
 void print_info(const Dataset& data, const Statistics& statistics, const std::string& sheet) {
-  fmt::print("{}\n", data.name);
-  fmt::print("  images      {}\n", format_count(data.size()));
-  fmt::print("  shape       {}\n", shape_text(data.channels(), data.height(), data.width()));
-  fmt::print("  pixel mean  {}\n", numbers_text(statistics.mean));
-  fmt::print("  pixel std   {}\n", numbers_text(statistics.deviation));
-  fmt::print("  pixel range {} to {}\n", statistics.low, statistics.high);
-  fmt::print("  duplicates  {}\n", format_count(statistics.duplicates));
-  fmt::print("  sheet       {}\n\n", sheet);
+  say("{}\n", data.name);
+  say("  images      {}\n", format_count(data.size()));
+  say("  shape       {}\n", shape_text(data.channels(), data.height(), data.width()));
+  say("  pixel mean  {}\n", numbers_text(statistics.mean));
+  say("  pixel std   {}\n", numbers_text(statistics.deviation));
+  say("  pixel range {} to {}\n", statistics.low, statistics.high);
+  say("  duplicates  {}\n", format_count(statistics.duplicates));
+  say("  sheet       {}\n\n", sheet);
   Table table({">label", "class", ">images", ">share"});
   auto add = [&](const std::string& number, const std::string& name, std::int64_t count) {
     double share = 100.0 * static_cast<double>(count) / static_cast<double>(data.size());
@@ -168,7 +164,7 @@ void print_info(const Dataset& data, const Statistics& statistics, const std::st
   for (std::size_t c = 0; c < statistics.counts.size(); ++c)
     add(std::to_string(c), data.class_name(static_cast<std::int64_t>(c)), statistics.counts[c]);
   if (statistics.unlabelled > 0) add("", "unlabelled", statistics.unlabelled);
-  fmt::print("{}", table.str());
+  say("{}", table.str());
 }
 
 // mnist:test[:100] → mnist-test-sheet.png
@@ -203,7 +199,7 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
                  {"unlabelled", statistics.unlabelled},
                  {"classes", classes},
                  {"sheet", sheet}};
-  print_json(result);
+  print_json(result, 2);
 }
 
 void add_info(CLI::App& data, Common& common) {
@@ -235,9 +231,9 @@ void export_data(const ExportRequest& request, const Common& common) {
     write_idx(data, request.output, train ? "train" : "t10k");
   }
   if (common.json) {
-    print_json({{"name", data.name}, {"images", data.size()}, {"output", request.output}});
+    print_json({{"name", data.name}, {"images", data.size()}, {"output", request.output}}, 2);
   } else {
-    fmt::print("{} images of {} are now in {}\n", format_count(data.size()), data.name, request.output);
+    say("{} images of {} are now in {}\n", format_count(data.size()), data.name, request.output);
   }
 }
 

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
 #include "galvani/base/progress.h"
@@ -95,11 +95,11 @@ void list(const Common& common, const Flags& flags, const CampaignReader& reader
                              {"confidence", g.confidence},
                              {"mutator", g.mutator}});
     for (const FaultRecord& fault : faults) j["faults"].push_back(fault_json(reader, fault));
-    print_line(j, 1);
+    print_json(j, 1);
     return;
   }
   if (all == 0) {
-    std::cout << "no fault matches\n";
+    say("no fault matches\n");
     return;
   }
   Table table({"true → predicted", ">faults", ">distinct", ">kept", ">confidence", "most often by"});
@@ -108,17 +108,17 @@ void list(const Common& common, const Flags& flags, const CampaignReader& reader
     table.add({pair_text(reader, g.label, g.predicted), format_count(g.faults), format_count(g.distinct),
                format_count(g.kept), fmt::format("{:.1f}%", g.confidence * 100), g.mutator});
   }
-  std::cout << table.str();
-  if (groups.size() > kGroupsShown) std::cout << fmt::format("and {} more pairs\n", groups.size() - kGroupsShown);
+  say("{}", table.str());
+  if (groups.size() > kGroupsShown) say("and {} more pairs\n", groups.size() - kGroupsShown);
   Table each({">fault", "true → predicted", ">confidence", "", "lineage", "file"});
   for (const FaultRecord& fault : faults)
     each.add({std::to_string(fault.id), pair_text(reader, fault.label, fault.predicted),
               fmt::format("{:.1f}%", fault.confidence * 100),
               std::string(fault.kept() ? "kept" : "") + (fault.distinct ? "" : " again"),
               printable(lineage_text(reader.lineage(fault).rules), 70), fault.file});
-  std::cout << "\n" << each.str();
+  say("\n{}", each.str());
   if (static_cast<std::int64_t>(faults.size()) < all)
-    std::cout << fmt::format("{} of {} are listed; --most 0 lists all\n", format_count(flags.most), format_count(all));
+    say("{} of {} are listed; --most 0 lists all\n", format_count(flags.most), format_count(all));
 }
 
 void cluster(const Common& common, const Flags& flags, const CampaignReader& reader) {
@@ -147,12 +147,12 @@ void cluster(const Common& common, const Flags& flags, const CampaignReader& rea
       for (std::size_t member : c.members) row["faults"].push_back(faults[member].id);
       j["clusters"].push_back(row);
     }
-    print_line(j, 1);
+    print_json(j, 1);
     return;
   }
-  std::cout << fmt::format("{} faults in {} clusters, by what {} sees in them (cosine geometry, within {:.3g})\n\n",
-                           format_count(static_cast<std::int64_t>(faults.size())),
-                           format_count(static_cast<std::int64_t>(clusters.size())), tap, distance);
+  say("{} faults in {} clusters, by what {} sees in them (cosine geometry, within {:.3g})\n\n",
+      format_count(static_cast<std::int64_t>(faults.size())), format_count(static_cast<std::int64_t>(clusters.size())),
+      tap, distance);
   if (clusters.empty()) return;
   Table table({"true → predicted", ">faults", ">radius", ">typical", "lineage", "file"});
   for (std::size_t i = 0; i < std::min(clusters.size(), kClustersShown); ++i) {
@@ -162,9 +162,8 @@ void cluster(const Common& common, const Flags& flags, const CampaignReader& rea
                fmt::format("{:.3f}", c.radius), std::to_string(typical.id),
                printable(lineage_text(reader.lineage(typical).rules), 60), typical.file});
   }
-  std::cout << table.str();
-  if (clusters.size() > kClustersShown)
-    std::cout << fmt::format("and {} smaller ones (--json has all)\n", clusters.size() - kClustersShown);
+  say("{}", table.str());
+  if (clusters.size() > kClustersShown) say("and {} smaller ones (--json has all)\n", clusters.size() - kClustersShown);
 }
 
 fs::path minimised_folder(const Flags& flags) {
@@ -213,11 +212,10 @@ void minimise(const Common& common, const Flags& flags, const CampaignReader& re
                              {"minimised_pixels", r.after.pixels},
                              {"largest", r.before.largest},
                              {"minimised_largest", r.after.largest}});
-    print_line(j, 1);
+    print_json(j, 1);
     return;
   }
-  std::cout << fmt::format(
-      "{} faults: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed pixels on average ({} verdicts)\n"
+  say("{} faults: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed pixels on average ({} verdicts)\n"
       "in {}: minimised.csv, sheet.png and the images\n",
       results.size(), steps / n, steps_after / n, pixels / n, pixels_after / n, format_count(verdicts),
       folder.string());
@@ -225,8 +223,7 @@ void minimise(const Common& common, const Flags& flags, const CampaignReader& re
   std::int64_t matching = 0;
   for (const FaultGroup& group : group_faults(reader, all)) matching += group.faults;
   if (static_cast<std::int64_t>(results.size()) < matching)
-    std::cout << fmt::format("these are {} of {} that match; --most 0 takes all\n", results.size(),
-                             format_count(matching));
+    say("these are {} of {} that match; --most 0 takes all\n", results.size(), format_count(matching));
 }
 
 void run(const Common& common, Flags& flags) {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -8,6 +7,7 @@
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/table.h"
 #include "galvani/base/text.h"
 #include "galvani/fuzz/campaign.h"
@@ -60,7 +60,7 @@ void list_components() {
   Table table({"", "name", "what it does", "options (default)"});
   add_rows(table, "guide", guides().entries());
   add_rows(table, "scheduler", schedulers().entries());
-  std::cout << table.str();
+  say("{}", table.str());
 }
 
 Budget budget_of(const Flags& flags) {
@@ -198,16 +198,16 @@ void run(const CLI::App& verb, Common& common, Flags& flags) {
   if (common.json) {
     json j = summary_json(reader, summary);
     j["event"] = "summary";
-    print_line(j);
+    print_json(j);
   } else {
-    std::cout << summary_text(reader, summary);
-    std::cout << fmt::format("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n",
-                             flags.folder, flags.folder, flags.folder);
+    say("{}", summary_text(reader, summary));
+    say("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n", flags.folder,
+        flags.folder, flags.folder);
   }
   for (const Gate& gate : gates) {
     if (!gate.met(summary)) continue;
     common.exit_code = 1;
-    if (!common.json) std::cout << fmt::format("failed: {} (it is {})\n", gate.text(), gate.value(summary));
+    if (!common.json) say("failed: {} (it is {})\n", gate.text(), gate.value(summary));
   }
   if (flags.junit.empty()) return;
   if (gates.empty()) gates.emplace_back("faults>0");

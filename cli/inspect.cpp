@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "galvani/base/error.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
@@ -111,7 +111,7 @@ void print_confusion(const Network& network, const Dataset& data, const Evaluati
                         : fmt::format("{:.1f}%", 100.0 * static_cast<double>(cell[r][r]) / static_cast<double>(total)));
       table.add(row);
     }
-    std::cout << "\n" << table.str();
+    say("\n{}", table.str());
     return;
   }
   std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> pairs;
@@ -125,16 +125,14 @@ void print_confusion(const Network& network, const Dataset& data, const Evaluati
   Table table({"true", "predicted", ">images"});
   for (const auto& [negative, r, c] : pairs)
     table.add({class_label(network, data, r), class_label(network, data, c), std::to_string(-negative)});
-  std::cout << "\nmost frequent confusions\n" << table.str();
+  say("\nmost frequent confusions\n{}", table.str());
 }
 
 void print_text(Network& network, const std::vector<int>& taps, const std::optional<Dataset>& data,
                 const std::optional<Evaluation>& evaluation, bool layers) {
   const NetworkInfo& info = network.info();
   const ModelCard& card = network.card();
-  auto line = [](const std::string& key, const std::string& value) {
-    std::cout << fmt::format("{:<14}{}\n", key, value);
-  };
+  auto line = [](const std::string& key, const std::string& value) { say("{:<14}{}\n", key, value); };
   line("model", info.path);
   std::string format = info.format == "onnx" ? fmt::format("ONNX, opset {}", info.opset) : "TorchScript";
   line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
@@ -155,17 +153,17 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
     table.add({printable(tap.name, 60), to_string(tap.kind), tap.op, join_shape(tap.shape), format_count(tap.neurons()),
                format_count(tap.units())});
   }
-  std::cout << "\n" << table.str();
+  say("\n{}", table.str());
   if (layers) {
     Table list({"operator", "name", "output", ">parameters"});
     for (const Layer& layer : network.layers())
       list.add({layer.op, printable(layer.name, 60), join_shape(layer.output),
                 layer.parameters > 0 ? format_count(layer.parameters) : ""});
-    std::cout << "\n" << list.str();
+    say("\n{}", list.str());
   }
   if (evaluation) {
-    std::cout << fmt::format("\naccuracy {:.2f}% on {} ({} of {})\n", evaluation->accuracy * 100, data->name,
-                             format_count(evaluation->correct), format_count(evaluation->images));
+    say("\naccuracy {:.2f}% on {} ({} of {})\n", evaluation->accuracy * 100, data->name,
+        format_count(evaluation->correct), format_count(evaluation->images));
     print_confusion(network, *data, *evaluation);
   }
 }
@@ -186,9 +184,7 @@ void inspect(const Common& common, InspectFlags& flags) {
     if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
   }
   if (common.json) {
-    std::cout << as_json(*network, taps, data, evaluation, flags.layers)
-                     .dump(2, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace)
-              << "\n";
+    print_json(as_json(*network, taps, data, evaluation, flags.layers), 2);
   } else {
     print_text(*network, taps, data, evaluation, flags.layers);
   }

@@ -43,6 +43,15 @@ void raise_wall(Confinement wanted) {
   log::debug("{}: {}", wall.active ? "confined" : "not confined", wall.how);
 }
 
+// An empty text is no value of any option; a variable of a script that was never set gives one.
+void refuse_empty(const CLI::App& verb) {
+  for (const CLI::Option* option : verb.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) bad_usage("{} is empty: leave it out, or give it a value", option->get_name());
+    }
+  }
+}
+
 }  // namespace
 
 CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, const std::string& help,
@@ -56,7 +65,8 @@ CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, c
   verb->add_flag("--json", common.json, "print the result as JSON")->group("Common");
   verb->add_flag("-q,--quiet", common.quiet, "no progress, warnings only")->group("Common");
   verb->add_flag("-v,--verbose", common.verbose, "say more")->group("Common");
-  verb->parse_complete_callback([&common] {
+  verb->parse_complete_callback([&common, verb] {
+    refuse_empty(*verb);
     apply(common);
     start_workers(common);
   });
@@ -64,12 +74,24 @@ CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, c
 }
 
 void runs_models(CLI::App& verb, Common& common, std::function<Confinement()> outputs) {
-  verb.parse_complete_callback([&common, outputs = std::move(outputs)] {
+  verb.parse_complete_callback([&common, &verb, outputs = std::move(outputs)] {
+    refuse_empty(verb);
     apply(common);
     // Before there are threads, which the wall would not surround.
     raise_wall(outputs());
     start_workers(common);
   });
+}
+
+void say_text(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t end = std::min(text.find('\n'), text.size());
+    std::string line = printable(text.substr(0, end), kWholeText);
+    if (end < text.size()) line += '\n';
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::fflush(stdout);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/table.h"
 #include "galvani/mutate/sheet.h"
 #include "verb.h"
@@ -22,10 +23,6 @@ struct MutateRequest {
   std::size_t columns = 8;
   bool list = false;
 };
-
-void print_json(const json& value) {
-  fmt::print("{}\n", value.dump(2, ' ', false, json::error_handler_t::replace));
-}
 
 std::string range_text(const OptionInfo& info) {
   if (!info.choices.empty()) return fmt::format("{}", fmt::join(info.choices, "|"));
@@ -67,10 +64,10 @@ void list_mutators(const Common& common) {
   }
   sets.add({"all", "every mutator with its usual parameters", ""});
   if (common.json) {
-    print_json({{"mutators", entries}, {"catalogues", catalogues}});
+    print_json({{"mutators", entries}, {"catalogues", catalogues}}, 2);
     return;
   }
-  fmt::print("{}\n{}", table.str(), sets.str());
+  say("{}\n{}", table.str(), sets.str());
 }
 
 void draw_sheet(const MutateRequest& request, const Common& common) {
@@ -84,7 +81,7 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
   std::vector<SheetRow> rows = arrange_mutants(set, data, request.columns, Rng(common.seed).derive("sheet"));
   write_mutant_sheet(set, data, rows, request.output);
   if (!common.json) {
-    fmt::print("{} mutators on images of {} are now in {}\n", rows.size(), printable(data.name), request.output);
+    say("{} mutators on images of {} are now in {}\n", rows.size(), printable(data.name), request.output);
     return;
   }
   json result = json::array();
@@ -94,7 +91,7 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
       rules.push_back({{"rule", set.text(row.rules[i])}, {"valid", static_cast<bool>(row.valid[i])}});
     result.push_back({{"mutator", row.mutator}, {"image", row.image}, {"rules", rules}});
   }
-  print_json({{"data", data.name}, {"mutators", request.mutators}, {"output", request.output}, {"rows", result}});
+  print_json({{"data", data.name}, {"mutators", request.mutators}, {"output", request.output}, {"rows", result}}, 2);
 }
 
 }  // namespace

@@ -1,12 +1,18 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <iostream>
+#include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
 #include "galvani/base/error.h"
-#include "galvani/base/files.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
+#include "galvani/base/output_file.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 #include "model_flags.h"
 #include "verb.h"
@@ -22,57 +28,53 @@ struct PredictFlags {
   std::string output;
 };
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string name_of(const Network& network, const Dataset& data, std::int64_t label) {
   const auto& names = network.card().class_names;
   return label < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(label)]
                                                          : data.class_name(label);
 }
 
+using Put = std::function<void(std::string_view)>;
+
 // One row per image: index, true label (empty if unknown), predicted label and name, probability of every class.
-std::string as_csv(const Network& network, const Dataset& data, const Predictions& predictions) {
+void write_csv(const Network& network, const Dataset& data, const Predictions& predictions, const Put& put) {
   auto labels = predictions.labels.accessor<std::int64_t, 1>();
   auto truth = data.labels.accessor<std::int64_t, 1>();
   auto p = predictions.probabilities.accessor<float, 2>();
-  std::string text = "index,label,predicted,name,confidence";
-  for (std::int64_t c = 0; c < p.size(1); ++c) text += fmt::format(",p{}", c);
-  text += "\n";
+  std::string row = "index,label,predicted,name,confidence";
+  for (std::int64_t c = 0; c < p.size(1); ++c) row += fmt::format(",p{}", c);
+  put(row + "\n");
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
-    text += fmt::format("{},{},{},{},{:.6g}", i, truth[i] < 0 ? "" : std::to_string(truth[i]), labels[i],
-                        csv_field(name_of(network, data, labels[i])), p[i][labels[i]]);
-    for (std::int64_t c = 0; c < p.size(1); ++c) text += fmt::format(",{:.6g}", p[i][c]);
-    text += "\n";
+    row = fmt::format("{},{},{},{},{:.6g}", i, truth[i] < 0 ? "" : std::to_string(truth[i]), labels[i],
+                      csv_name(name_of(network, data, labels[i])), p[i][labels[i]]);
+    for (std::int64_t c = 0; c < p.size(1); ++c) row += fmt::format(",{:.6g}", p[i][c]);
+    put(row + "\n");
   }
-  return text;
 }
 
-std::string as_json(const Network& network, const Dataset& data, const Predictions& predictions,
-                    const Evaluation* evaluation) {
+// One object, with a line for every image.
+void write_json(const Network& network, const Dataset& data, const Predictions& predictions,
+                const Evaluation* evaluation, const Put& put) {
   auto labels = predictions.labels.accessor<std::int64_t, 1>();
   auto truth = data.labels.accessor<std::int64_t, 1>();
   auto p = predictions.probabilities.accessor<float, 2>();
-  json j = {{"model", network.info().path},
-            {"data", data.name},
-            {"images", data.size()},
-            {"classes", network.info().classes}};
-  j["accuracy"] = evaluation != nullptr ? json(evaluation->accuracy) : json();
-  j["predictions"] = json::array();
+  std::string head = json_text({{"model", network.info().path},
+                                {"data", data.name},
+                                {"images", data.size()},
+                                {"classes", network.info().classes},
+                                {"accuracy", evaluation != nullptr ? json(evaluation->accuracy) : json()}},
+                               1);
+  put(head.substr(0, head.rfind("\n}")) + ",\n \"predictions\": [");
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
     std::vector<double> row;
     for (std::int64_t c = 0; c < p.size(1); ++c) row.push_back(p[i][c]);
-    j["predictions"].push_back({{"index", i},
-                                {"label", truth[i] < 0 ? json() : json(truth[i])},
-                                {"predicted", labels[i]},
-                                {"name", name_of(network, data, labels[i])},
-                                {"probabilities", row}});
+    put((i == 0 ? "\n  " : ",\n  ") + json_text({{"index", i},
+                                                 {"label", truth[i] < 0 ? json() : json(truth[i])},
+                                                 {"predicted", labels[i]},
+                                                 {"name", name_of(network, data, labels[i])},
+                                                 {"probabilities", row}}));
   }
-  return j.dump(1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace) + "\n";
+  put("\n ]\n}\n");
 }
 
 void run(const Common& common, PredictFlags& flags) {
@@ -86,13 +88,22 @@ void run(const Common& common, PredictFlags& flags) {
     evaluation = score(*network, data, predictions);
     if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
   }
-  std::string text = common.json ? as_json(*network, data, predictions, evaluation ? &*evaluation : nullptr)
-                                 : as_csv(*network, data, predictions);
-  if (flags.output.empty()) {
-    std::cout << text;
+  std::optional<OutputFile> file;
+  if (!flags.output.empty()) file.emplace(flags.output);
+  Put put = [&](std::string_view text) {
+    check_interrupt();
+    if (file) {
+      file->write(text);
+    } else {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+  };
+  if (common.json) {
+    write_json(*network, data, predictions, evaluation ? &*evaluation : nullptr, put);
   } else {
-    write_file(flags.output, text);
+    write_csv(*network, data, predictions, put);
   }
+  if (file) file->commit();
   log::info("{} images in {:.2f} s ({:.0f} images/s){}{}", data.size(), seconds,
             static_cast<double>(data.size()) / seconds,
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "coverage_flags.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/coverage/criterion.h"
 #include "verb.h"
@@ -40,12 +40,12 @@ void run(const Common& common, Flags& flags) {
                         {"parts", nlohmann::json::array()}};
     for (const auto& [name, part] : profile->parts())
       j["parts"].push_back({{"name", name}, {"summary", part->summary()}});
-    std::cout << j.dump(1) << "\n";
+    print_json(j, 1);
     return;
   }
-  std::cout << fmt::format("{}: learned from {} inputs ({}){}\n", flags.output, profile->inputs(), profile->data,
-                           profile->dropped() > 0 ? fmt::format(", {} dropped as not finite", profile->dropped()) : "");
-  for (const auto& [name, part] : profile->parts()) std::cout << "  " << part->summary() << "\n";
+  say("{}: learned from {} inputs ({}){}\n", flags.output, profile->inputs(), profile->data,
+      profile->dropped() > 0 ? fmt::format(", {} dropped as not finite", profile->dropped()) : "");
+  for (const auto& [name, part] : profile->parts()) say("  {}\n", part->summary());
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -9,6 +8,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "model_flags.h"
@@ -151,22 +151,20 @@ void run(Common& common, Flags& flags) {
     } else {
       j["not_failing"] = result.healed;
     }
-    print_line(j, 1);
+    print_json(j, 1);
     return;
   }
   if (other) {
-    std::cout << fmt::format("{} of {} faults ({:.2f}%) fail on {}, too; of the {} whose seed it gets right {:.2f}%\n",
-                             format_count(result.fail), format_count(result.faults),
-                             share(result.fail, result.faults) * 100, network->info().path,
-                             format_count(result.seed_right), share(result.seed_right_fail, result.seed_right) * 100);
+    say("{} of {} faults ({:.2f}%) fail on {}, too; of the {} whose seed it gets right {:.2f}%\n",
+        format_count(result.fail), format_count(result.faults), share(result.fail, result.faults) * 100,
+        network->info().path, format_count(result.seed_right), share(result.seed_right_fail, result.seed_right) * 100);
   } else {
-    std::cout << fmt::format("{} of {} faults fail again when read from their files ({} with the same verdict)\n",
-                             format_count(result.fail), format_count(result.faults), format_count(result.as_before));
+    say("{} of {} faults fail again when read from their files ({} with the same verdict)\n", format_count(result.fail),
+        format_count(result.faults), format_count(result.as_before));
     for (std::size_t i = 0; i < std::min(kMostShown, result.healed.size()); ++i)
-      std::cout << "does not fail: " << result.healed[i] << "\n";
+      say("does not fail: {}\n", result.healed[i]);
   }
-  for (std::size_t i = 0; i < std::min(kMostShown, result.unreadable.size()); ++i)
-    std::cout << result.unreadable[i] << "\n";
+  for (std::size_t i = 0; i < std::min(kMostShown, result.unreadable.size()); ++i) say("{}\n", result.unreadable[i]);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "campaign_flags.h"
 #include "galvani/base/files.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/report/page.h"
@@ -26,7 +26,7 @@ void run(const Common& common, const Flags& flags) {
   Page page = make_page(reader, flags.page);
   write_file(output, page.html);
   if (common.json) {
-    print_line({{"page", output.string()},
+    print_json({{"page", output.string()},
                 {"bytes", page.html.size()},
                 {"faults", page.faults},
                 {"shown", page.shown},
@@ -36,8 +36,8 @@ void run(const Common& common, const Flags& flags) {
     return;
   }
   if (!page.bad.empty()) log::warn("{} faults have no picture: {}", page.bad.size(), page.bad.front());
-  std::cout << fmt::format("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown),
-                           format_count(page.faults), format_bytes(page.html.size()));
+  say("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown), format_count(page.faults),
+      format_bytes(page.html.size()));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/table.h"
 #include "verb.h"
 
@@ -23,9 +23,7 @@ void print_wrong_seeds(const CampaignReader& reader) {
   for (const WrongSeedRecord& seed : reader.wrong_seeds())
     table.add({std::to_string(seed.item), printable(reader.class_name(seed.label), 30),
                printable(reader.class_name(seed.predicted), 30), fmt::format("{:.1f}%", seed.confidence * 100)});
-  std::cout << fmt::format("inputs of {} that were wrong before anything was changed\n\n",
-                           printable(reader.record().data))
-            << table.str();
+  say("inputs of {} that were wrong before anything was changed\n\n{}", printable(reader.record().data), table.str());
 }
 
 json wrong_seeds_json(const CampaignReader& reader) {
@@ -52,7 +50,7 @@ void run(const Common& common, const Flags& flags) {
     }
     j["seeds"] = reader.seeds().size();
     j["wrong_seeds"] = wrong_seeds_json(reader);
-    print_line(j, 1);
+    print_json(j, 1);
     return;
   }
   if (flags.wrong_seeds) {
@@ -60,11 +58,10 @@ void run(const Common& common, const Flags& flags) {
     return;
   }
   const CampaignRecord& record = reader.record();
-  std::cout << fmt::format("{}: {} on {}, seed {}\n{} seeds; {} inputs were wrong from the start\n\n", folder,
-                           record.settings.guide, printable(record.data), record.settings.seed, reader.seeds().size(),
-                           reader.wrong_seeds().size());
-  std::cout << summary_text(reader, summary) << "\n";
-  std::cout << yields_text("mutator", reader.mutators()) << "\n" << yields_text("class", reader.by_class());
+  say("{}: {} on {}, seed {}\n{} seeds; {} inputs were wrong from the start\n\n", folder, record.settings.guide,
+      printable(record.data), record.settings.seed, reader.seeds().size(), reader.wrong_seeds().size());
+  say("{}\n", summary_text(reader, summary));
+  say("{}\n{}", yields_text("mutator", reader.mutators()), yields_text("class", reader.by_class()));
 }
 
 }  // namespace

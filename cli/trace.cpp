@@ -1,11 +1,12 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
+#include "galvani/base/json_text.h"
+#include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
 #include "galvani/coverage/criterion.h"
@@ -76,13 +77,13 @@ void run(const Common& common, Flags& flags) {
                         {"neurons", layout.neurons},
                         {"taps", nlohmann::json::array()}};
     for (const TraceBlock& block : layout.blocks) j["taps"].push_back({{"tap", block.tap}, {"neurons", block.count}});
-    std::cout << j.dump(1) << "\n";
+    print_json(j, 1);
   } else {
-    std::cout << fmt::format("{}: traces of {} inputs, {} neurons in {} taps\n", flags.output, data.size(),
-                             layout.neurons, layout.blocks.size());
+    say("{}: traces of {} inputs, {} neurons in {} taps\n", flags.output, data.size(), layout.neurons,
+        layout.blocks.size());
   }
   for (const auto& score : scores) {
-    for (const std::string& note : score->notes()) std::cerr << "note: " << note << "\n";
+    for (const std::string& note : score->notes()) log::info("note: {}", note);
   }
 }
 

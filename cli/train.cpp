@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
@@ -112,7 +112,7 @@ void list_components() {
   add(optimizers());
   add(schedules());
   add(augmentations());
-  std::cout << table.str();
+  say("{}", table.str());
 }
 
 void run(const Common& common, TrainFlags& flags) {
@@ -145,16 +145,15 @@ void run(const Common& common, TrainFlags& flags) {
   log::info("training {} ({} parameters) on {} ({} images)", flags.architecture,
             format_count(network->info().parameters), data.name, format_count(data.size()));
   std::string rows = "epoch,rate,loss,train_accuracy,accuracy,seconds\n";
-  if (!common.json) std::cout << "epoch      rate      loss  train acc   test acc   seconds\n";
+  if (!common.json) say("epoch      rate      loss  train acc   test acc   seconds\n");
   TrainResult result = train(*network, data, validation, options, [&](const EpochReport& r) {
     rows += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.3f}\n", r.epoch, r.rate, r.loss, r.train_accuracy,
                         r.accuracy, r.seconds);
     if (common.json) {
-      std::cout << as_json(r).dump() << std::endl;
+      print_json(as_json(r));
     } else {
-      std::cout << fmt::format("{:5}  {:8.5f}  {:8.4f}  {:8.2f}%  {:8.2f}%  {:8.1f}", r.epoch, r.rate, r.loss,
-                               r.train_accuracy * 100, r.accuracy * 100, r.seconds)
-                << std::endl;
+      say("{:5}  {:8.5f}  {:8.4f}  {:8.2f}%  {:8.2f}%  {:8.1f}\n", r.epoch, r.rate, r.loss, r.train_accuracy * 100,
+          r.accuracy * 100, r.seconds);
     }
   });
   if (!result.stopped.empty()) log::info("stopped early: {}", result.stopped);
@@ -168,9 +167,9 @@ void run(const Common& common, TrainFlags& flags) {
   remove_output(options.checkpoint);
   if (!flags.metrics.empty()) write_file(flags.metrics, rows);
   if (common.json) {
-    std::cout << json{{"model", flags.output}, {"accuracy", final.accuracy}, {"data", test.name}}.dump() << "\n";
+    print_json({{"model", flags.output}, {"accuracy", final.accuracy}, {"data", test.name}});
   } else {
-    std::cout << fmt::format("{}: {:.2f}% on {}\n", flags.output, final.accuracy * 100, test.name);
+    say("{}: {:.2f}% on {}\n", flags.output, final.accuracy * 100, test.name);
   }
 }
 

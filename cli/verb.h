@@ -1,10 +1,14 @@
 // What the verbs of the command line share. A verb is one file that defines one add_..._verb function.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "galvani/base/confine.h"
 
@@ -26,6 +30,13 @@ CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, c
 // For a verb that runs models: from then on the process may write what `outputs` names, asked once the options are
 // known, and the cache, and nothing else (docs/security.md). Empty paths do not count.
 void runs_models(CLI::App& verb, Common& common, std::function<Confinement()> outputs);
+
+// Text for people on standard output, at once. Names from files may be in it: nothing in it drives a terminal.
+void say_text(std::string_view text);
+template <class... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+  say_text(fmt::format(format, std::forward<Args>(args)...));
+}
 
 void add_compare_verb(CLI::App& app, Common& common);
 void add_cover_verb(CLI::App& app, Common& common);

@@ -1,17 +1,24 @@
 #include "galvani/base/error.h"
 
-#include <algorithm>
+#include "galvani/base/utf8.h"
 
 namespace galvani {
 
 std::string printable(std::string_view text, std::size_t most) {
+  bool cut = text.size() > most;
   std::string result;
-  std::size_t end = std::min(most, text.size());
-  // Not in the middle of a UTF-8 character.
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  for (char c : text.substr(0, end)) result += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? '?' : c;
-  if (text.size() > most) result += "...";
-  return result;
+  for (std::size_t left = most; !text.empty();) {
+    Character c = first_character(text);
+    if (c.length > left) break;
+    if (c.valid && !drives_terminal(c.code)) {
+      result += text.substr(0, c.length);
+    } else {
+      result += '?';
+    }
+    text.remove_prefix(c.length);
+    left -= c.length;
+  }
+  return cut ? result + "..." : result;
 }
 
 }  // namespace galvani

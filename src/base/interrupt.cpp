@@ -51,7 +51,7 @@ void check_interrupt() {
 }
 
 void end_at_once(int signal) {
-  remove_temporary_files();
+  remove_temporary_names();
   _exit(128 + signal);
 }
 

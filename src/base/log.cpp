@@ -3,7 +3,10 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
+
+#include "galvani/base/error.h"
 
 namespace galvani::log {
 namespace {
@@ -28,8 +31,12 @@ Level level() {
   return least_level;
 }
 
-void write(Level level, const std::string& message) {
+void write(Level level, const std::string& text) {
   if (level < least_level) return;
+  // One line that cannot drive a terminal, whatever names of files are in it.
+  std::string message = text;
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  message = printable(message, kWholeText);
   // A plain message needs no prefix; one that wants attention says what it is.
   logger().set_pattern(level == Level::info ? "%v" : "%^%l:%$ %v");
   switch (level) {

@@ -62,6 +62,8 @@ OptionValue parse_option(const std::string& owner, const OptionInfo& info, std::
     return number;
   }
   std::string word(text);
+  if (word.empty() && !std::get<std::string>(info.fallback).empty())
+    bad_usage("{}: option '{}' is empty", owner, info.name);
   if (!info.choices.empty() && std::find(info.choices.begin(), info.choices.end(), word) == info.choices.end())
     bad_usage("{}: option '{}' is '{}', but must be one of {}", owner, info.name, printable(word), join(info.choices));
   return word;
@@ -74,6 +76,8 @@ Spec Spec::parse(std::string_view text) {
 }
 
 std::vector<Spec> Spec::parse_list(std::string_view text) {
+  if (text.empty()) bad_usage("a name is missing: the text is empty");
+  const std::string_view whole = text;
   std::vector<Spec> result;
   while (true) {
     std::size_t comma = text.find(',');
@@ -86,12 +90,12 @@ std::vector<Spec> Spec::parse_list(std::string_view text) {
     if (!setting_only) {
       Spec spec;
       spec.name = std::string(part.substr(0, colon));
-      if (spec.name.empty()) bad_usage("a name is missing in '{}'", printable(text));
+      if (spec.name.empty()) bad_usage("a name is missing in '{}'", printable(whole));
       result.push_back(std::move(spec));
       part = colon == std::string_view::npos ? std::string_view() : part.substr(colon + 1);
       equals = part.find('=');
       if (colon != std::string_view::npos && equals == std::string_view::npos)
-        bad_usage("'{}' is not of the form name:key=value", printable(text));
+        bad_usage("'{}' is not of the form name:key=value", printable(whole));
     }
     if (!part.empty()) {
       std::string key(part.substr(0, equals));

@@ -49,8 +49,8 @@ INSTANTIATE_TEST_SUITE_P(Table, SpecText,
                                          ParseCase{"a:x=b:c", {"a:x=b:c"}, ""},   // a colon inside a value
                                          ParseCase{"a:x=1=2", {"a:x=1=2"}, ""},   // an equals sign inside a value
                                          ParseCase{"", {}, "a name is missing"},  //
-                                         ParseCase{"a,,b", {}, "a name is missing"},             //
-                                         ParseCase{"a,", {}, "a name is missing"},               //
+                                         ParseCase{"a,,b", {}, "a name is missing in 'a,,b'"},   //
+                                         ParseCase{"a,", {}, "a name is missing in 'a,'"},       //
                                          ParseCase{":k=1", {}, "a name is missing"},             //
                                          ParseCase{"k=1", {}, "sets an option of nothing"},      //
                                          ParseCase{"a:", {}, "not of the form name:key=value"},  //
@@ -123,6 +123,7 @@ TEST(OptionsTable, RefusalsNameOwnerOptionAndWhatIsAccepted) {
            {"thing:at_least=0.4", "must be at least 0.5"},
            {"thing:at_most=2.1", "must be at most 2"},
            {"thing:fast=maybe", "thing: option 'fast' is 'maybe', but must be true or false"},
+           {"thing:label=", "thing: option 'label' is empty"},
            {"thing:mode=huge", "thing: option 'mode' is 'huge', but must be one of auto, small, large"},
            {"thing:mod=auto", "thing: has no option 'mod'; did you mean 'mode'?"},
            {"thing:zzzzzzzz=1", "thing: has no option 'zzzzzzzz'; it has k, rate"},
@@ -162,6 +163,15 @@ TEST(Printable, ReplacesControlCharactersAndCutsLongText) {
   EXPECT_EQ(printable("12345", 3), "123...");
   EXPECT_EQ(printable("123", 3), "123");
   EXPECT_EQ(printable("grün", 3), "gr...");
+  EXPECT_EQ(printable(std::string(1000, 'x'), kWholeText), std::string(1000, 'x'));
+}
+
+TEST(Printable, ReplacesWhatDrivesATerminalAndWhatIsNoText) {
+  EXPECT_EQ(printable("a\xc2\x9b-"), "a?-");                   // CSI of C1
+  EXPECT_EQ(printable("a\xe2\x80\xae-\xe2\x81\xa6"), "a?-?");  // right-to-left override, isolate
+  EXPECT_EQ(printable("m\xff.onnx\xc3"), "m?.onnx?");
+  EXPECT_EQ(printable("\xc0\x9b\xed\xa0\x80"), "?????");
+  EXPECT_EQ(printable("漢字 – \xf0\x9f\x98\x80"), "漢字 – \xf0\x9f\x98\x80");
 }
 
 }  // namespace

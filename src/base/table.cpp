@@ -16,16 +16,18 @@ std::size_t width_of(const std::string& text) {
 }  // namespace
 
 Table::Table(std::vector<std::string> titles) {
-  for (std::string& title : titles) {
+  for (const std::string& title : titles) {
     bool right = !title.empty() && title[0] == '>';
     right_.push_back(right);
-    titles_.push_back(right ? title.substr(1) : std::move(title));
+    titles_.push_back(printable(right ? title.substr(1) : title, kWholeText));
   }
 }
 
 void Table::add(std::vector<std::string> row) {
   if (row.size() != titles_.size())
     fail(ErrorCode::internal, "a table row has {} cells instead of {}", row.size(), titles_.size());
+  // What is in a table may come from anywhere.
+  for (std::string& cell : row) cell = printable(cell, kWholeText);
   rows_.push_back(std::move(row));
 }
 

@@ -18,6 +18,12 @@ TEST(Table, AlignsColumnsByWhatATerminalShows) {
             "Bär     1,234  two bytes for ä\n");
 }
 
+TEST(Table, WhatIsInItCannotDriveATerminal) {
+  Table table({"name", "note"});
+  table.add({"a\x1b[2J\n\xff", "b"});
+  EXPECT_EQ(table.str(), "name     note\n───────  ────\na?[2J??  b\n");
+}
+
 TEST(Table, WithoutRowsIsItsHeader) {
   EXPECT_EQ(Table({"a", ">bc"}).str(), "a  bc\n─  ──\n");
 }

@@ -21,7 +21,7 @@ static_assert(std::atomic<char*>::is_always_lock_free);
 std::atomic<pid_t> owner{0};  // a forked child must leave its parent's files alone
 
 std::size_t remember(const std::string& path) {
-  static const int at_exit = std::atexit([] { remove_temporary_files(); });
+  static const int at_exit = std::atexit([] { remove_temporary_names(); });
   static_cast<void>(at_exit);
   owner = ::getpid();
   char* copy = ::strdup(path.c_str());
@@ -58,7 +58,7 @@ TemporaryName::~TemporaryName() {
   if (slot_ < kSlots) std::free(names[slot_].exchange(nullptr));
 }
 
-void remove_temporary_files() noexcept {
+void remove_temporary_names() noexcept {
   if (owner != ::getpid()) return;
   for (std::atomic<char*>& slot : names) {
     // Not freed: this may run inside malloc.

@@ -8,7 +8,7 @@ namespace galvani {
 
 class TemporaryName {
  public:
-  // A name beside `target` that nothing has yet, known to remove_temporary_files() from here on.
+  // A name beside `target` that nothing has yet, known to remove_temporary_names() from here on.
   explicit TemporaryName(const std::filesystem::path& target);
   // Removes what has the name; forgets it if release() was called.
   ~TemporaryName();
@@ -25,6 +25,6 @@ class TemporaryName {
 };
 
 // What may be called in a signal handler.
-void remove_temporary_files() noexcept;
+void remove_temporary_names() noexcept;
 
 }  // namespace galvani

@@ -1,11 +1,39 @@
 #include "galvani/base/text.h"
 
+#include "galvani/base/error.h"
+#include "galvani/base/utf8.h"
+
 namespace galvani {
+namespace {
+
+// XML 1.0, production 2 (Char).
+bool allowed_in_xml(const Character& c) {
+  bool control = c.code < 0x20 && c.code != '\t' && c.code != '\n' && c.code != '\r';
+  return c.valid && !control && c.code != 0xfffe && c.code != 0xffff;
+}
+
+bool starts_formula(char c) {
+  return std::string_view("=+-@\t\r\n").find(c) != std::string_view::npos;
+}
+
+// Whether a reader takes the first character away.
+bool is_guarded(std::string_view cell) {
+  return cell.size() > 1 && cell[0] == '\'' && (cell[1] == '\'' || starts_formula(cell[1]));
+}
+
+}  // namespace
 
 std::string escape_markup(std::string_view text) {
   std::string result;
-  for (char c : text) {
-    switch (c) {
+  while (!text.empty()) {
+    Character c = first_character(text);
+    std::string_view bytes = text.substr(0, c.length);
+    text.remove_prefix(c.length);
+    if (!allowed_in_xml(c)) {
+      result += "\xef\xbf\xbd";
+      continue;
+    }
+    switch (c.code) {
       case '&':
         result += "&amp;";
         break;
@@ -22,20 +50,26 @@ std::string escape_markup(std::string_view text) {
         result += "&#39;";
         break;
       default:
-        result += c;
+        result += bytes;
     }
   }
   return result;
 }
 
 std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
+  bool guard = is_guarded(text) || (!text.empty() && starts_formula(text[0]));
+  std::string apostrophe = guard ? "'" : "";
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return apostrophe + std::string(text);
+  std::string quoted = "\"" + apostrophe;
   for (char c : text) {
     if (c == '"') quoted += '"';
     quoted += c;
   }
   return quoted + "\"";
+}
+
+std::string csv_name(std::string_view text) {
+  return csv_cell(printable(text, kWholeText));
 }
 
 std::vector<std::string> split_csv_line(std::string_view line) {
@@ -53,6 +87,9 @@ std::vector<std::string> split_csv_line(std::string_view line) {
     } else {
       cells.back() += c;
     }
+  }
+  for (std::string& cell : cells) {
+    if (is_guarded(cell)) cell.erase(0, 1);
   }
   return cells;
 }

@@ -8,10 +8,12 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/text.h"
 #include "galvani/data/npy.h"
 #include "image_file.h"
+#include "incomplete.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -52,20 +54,31 @@ void write_pngs(const at::Tensor& images, std::int64_t first, const fs::path& fo
   });
 }
 
+// Both files beside the images have a line for a name.
+std::string one_line(std::string name) {
+  for (char& c : name) {
+    if (c == '\n' || c == '\r' || c == '\0') c = '?';
+  }
+  return name;
+}
+
 // What stands beside the images: labels.csv and, if there are class names, classes.txt.
 void write_labels(const ImageStream& stream, const fs::path& folder) {
   Dataset names;
-  names.class_names = stream.class_names;
-  std::string table = "file,label\n";
+  for (const std::string& each : stream.class_names) names.class_names.push_back(one_line(each));
+  if (!names.class_names.empty()) {
+    std::string classes;
+    for (const std::string& each : names.class_names) classes += each + "\n";
+    write_file(folder / "classes.txt", classes);
+  }
+  OutputFile table(folder / "labels.csv");
+  table.write("file,label\n");
   for (std::size_t i = 0; i < stream.labels.size(); ++i) {
     std::int64_t label = stream.labels[i];
-    table += fmt::format("{},{}\n", file_name(static_cast<std::int64_t>(i)),
-                         label == Dataset::kUnlabelled ? "" : csv_cell(names.class_name(label)));
+    table.write(fmt::format("{},{}\n", file_name(static_cast<std::int64_t>(i)),
+                            label == Dataset::kUnlabelled ? "" : csv_cell(names.class_name(label))));
   }
-  std::string classes;
-  for (const std::string& each : stream.class_names) classes += each + "\n";
-  if (!classes.empty()) write_file(folder / "classes.txt", classes);
-  write_file(folder / "labels.csv", table);
+  table.commit();
 }
 
 void append_big_endian(std::string& out, std::int64_t value) {
@@ -106,20 +119,26 @@ void write_image_folder(const Dataset& data, const fs::path& folder) {
                      folder);
 }
 
-void write_image_folder(const ImageStream& stream, const fs::path& folder) {
+void write_image_folder(const ImageStream& stream, const fs::path& folder,
+                        const std::function<void(const fs::path&)>& also) {
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     bad_usage("{}: exists and is not empty", folder.string());
   fs::path target = fs::absolute(folder).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();  // "out/" names out
+  if (!target.has_filename()) target = target.parent_path();      // "out/" names out
+  if (fs::exists(target, error)) target = fs::canonical(target);  // an empty folder, perhaps behind a link
   make_folder(target.parent_path());
-  std::string work = (target.parent_path() / ("." + target.filename().string() + ".XXXXXX")).string();
+  std::string work = (target.parent_path() / (target.filename().string() + ".incomplete-XXXXXX")).string();
   if (::mkdtemp(work.data()) == nullptr) fail(ErrorCode::environment, "{}: cannot be written", folder.string());
   try {
     fs::permissions(work, fs::perms(0755));
+    fs::path mark = fs::path(work) / kIncompleteMark;
+    write_file(mark, "This export did not come to its end. Remove the folder and export again.\n");
     for_each_piece(stream,
                    [&](const at::Tensor& piece, std::int64_t first) { write_pngs(piece, first, work, stream.name); });
+    if (also) also(work);
     write_labels(stream, work);
+    fs::remove(mark);
     fs::rename(work, target);
   } catch (const fs::filesystem_error& e) {
     fs::remove_all(work, error);
@@ -147,8 +166,9 @@ void write_idx(const Dataset& data, const fs::path& folder, const std::string& s
   make_folder(folder);
   bool gray = data.channels() == 1;
   fs::path images = folder / fmt::format("{}-images-idx{}-ubyte", stem, gray ? 3 : 4);
-  write_file(images, idx_bytes(gray ? data.images.squeeze(1) : data.images));
+  // Labels first: images alone would look like data without labels.
   if (labelled) write_file(folder / (stem + "-labels-idx1-ubyte"), idx_bytes(data.labels.to(at::kByte)));
+  write_file(images, idx_bytes(gray ? data.images.squeeze(1) : data.images));
 }
 
 }  // namespace galvani

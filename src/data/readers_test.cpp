@@ -79,6 +79,52 @@ TEST(Formats, RoundTrips) {
   }
 }
 
+TEST(Formats, AFolderInTheMakingIsNotTakenForAWholeOne) {
+  TemporaryFolder folder;
+  Dataset data = random_data(5, 1);
+  fs::path work;
+  auto finished = [&](bool fails) {
+    ImageStream stream{"random", {0, 1, 2, 0, 1}, data.class_names, {}};
+    stream.images = [&](std::int64_t first, std::int64_t count) { return data.images.narrow(0, first, count); };
+    write_image_folder(stream, folder / "out", [&](const fs::path& place) {
+      work = place;
+      EXPECT_FALSE(fs::exists(folder / "out"));
+      EXPECT_EQ(place.filename().string().rfind("out.incomplete-", 0), 0U) << place;
+      EXPECT_FALSE(fs::exists(place / "labels.csv"));
+      expect_load_error(place, "did not come to its end");
+      write_file(place / "more.csv", "x");
+      if (fails) fail(ErrorCode::interrupted, "interrupted");
+    });
+  };
+  expect_error([&] { finished(true); }, "interrupted", ErrorCode::interrupted);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  finished(false);
+  EXPECT_FALSE(fs::exists(work));
+  EXPECT_TRUE(fs::exists(folder / "out/more.csv") && !fs::exists(folder / "out/INCOMPLETE"));
+  EXPECT_EQ(load_data(folder / "out").size(), 5);
+}
+
+TEST(Formats, HostileClassNamesComeBack) {
+  TemporaryFolder folder;
+  Dataset data = random_data(6, 1);
+  data.class_names = {"=cmd|' /C calc'!A0", "'=\x1b[31m", "two\nlines"};
+  write_image_folder(data, folder / "images");
+  std::string table = read_file(folder / "images/labels.csv");
+  EXPECT_NE(table.find("\n000000.png,'=cmd"), std::string::npos) << table;
+  Dataset back = load_data(folder / "images");
+  data.class_names[2] = "two?lines";
+  expect_same(back, data, true);
+}
+
+TEST(Formats, AnEmptyFolderBehindALinkIsFilled) {
+  TemporaryFolder folder;
+  fs::create_directory(folder / "real");
+  fs::create_symlink("real", folder / "link");
+  write_image_folder(random_data(2, 1), folder / "link");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_TRUE(fs::exists(folder / "real/labels.csv"));
+}
+
 TEST(Formats, UnlabelledStaysUnlabelled) {
   TemporaryFolder folder;
   Dataset data = random_data(4, 1);

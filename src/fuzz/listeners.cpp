@@ -2,10 +2,10 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "galvani/base/json_text.h"
 #include "galvani/base/progress.h"
 #include "galvani/fuzz/listener.h"
 #include "galvani/fuzz/summary.h"
@@ -128,11 +128,9 @@ class JsonListener : public Listener {
   }
 
  private:
-  // At once: who reads the lines must not lose any when the process is killed.
   void print(const json& j) {
     printed_ = Clock::now();
-    fmt::print("{}\n", j.dump(-1, ' ', false, json::error_handler_t::replace));
-    std::fflush(stdout);
+    print_json(j);
   }
 
   Clock::time_point printed_ = Clock::now();

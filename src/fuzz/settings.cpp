@@ -10,6 +10,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/utf8.h"
 
 namespace galvani {
 namespace {
@@ -75,9 +76,11 @@ std::string CampaignRecord::to_toml() const {
     if (!root.contains(section)) root.insert(section, toml::table());
     toml::table& table = *root[section].as_table();
     using T = std::decay_t<decltype(value)>;
-    // TOML's integers are signed.
+    // TOML's integers are signed, and its text is UTF-8, which names of files need not be.
     if constexpr (std::is_same_v<T, std::uint64_t>) {
       table.insert(key, std::to_string(value));
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      table.insert(key, bytes_to_utf8(value));
     } else {
       table.insert(key, value);
     }
@@ -103,6 +106,11 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
       auto found = node.value<std::string>();
       const char* end = found ? found->data() + found->size() : nullptr;
       if (found && std::from_chars(found->data(), end, value).ptr == end && !found->empty()) return;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (auto found = node.value<std::string>()) {
+        value = utf8_to_bytes(*found);
+        return;
+      }
     } else {
       if (auto found = node.value<T>()) {
         value = *found;

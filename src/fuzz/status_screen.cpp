@@ -20,6 +20,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/utf8.h"
 #include "galvani/fuzz/listener.h"
 
 namespace galvani {
@@ -41,24 +42,15 @@ constexpr const char* kStrong = "0;1";
 constexpr const char* kAlarm = "0;1;31";
 constexpr const char* kGood = "0;32";
 
-// The characters of a text, one column each: what is no UTF-8 or may be wider becomes '?'.
+// The characters of a text, one column each: what is no UTF-8, drives a terminal or may be wider becomes '?'.
 std::vector<std::string> columns_of(std::string_view text) {
   std::vector<std::string> result;
-  for (std::size_t i = 0; i < text.size();) {
-    auto lead = static_cast<unsigned char>(text[i]);
-    std::size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : 0;
-    bool whole = length > 0 && i + length <= text.size();
-    for (std::size_t k = 1; whole && k < length; ++k) whole = (static_cast<unsigned char>(text[i + k]) & 0xc0U) == 0x80;
-    if (!whole || lead < 0x20 || lead == 0x7f) {
-      result.emplace_back("?");
-      ++i;
-      continue;
-    }
-    std::string one(text.substr(i, length));
+  while (!text.empty()) {
+    Character c = first_character(text);
     // Arrows, boxes and blocks (U+2000..U+26FF) are ours and narrow; beyond them columns cannot be counted on.
-    bool narrow = length < 3 || (lead == 0xe2 && static_cast<unsigned char>(one[1]) < 0x9c);
-    result.push_back(narrow ? one : "?");
-    i += length;
+    bool narrow = c.code < 0x800 || (c.code >= 0x2000 && c.code < 0x2700);
+    result.emplace_back(c.valid && narrow && !drives_terminal(c.code) ? text.substr(0, c.length) : "?");
+    text.remove_prefix(c.length);
   }
   return result;
 }

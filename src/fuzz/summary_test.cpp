@@ -80,5 +80,20 @@ TEST(Settings, RecordsComeBackFromToml) {
             std::string::npos);
 }
 
+TEST(Settings, NamesOfAnyBytesComeBackFromToml) {
+  TemporaryFolder folder;
+  for (const char* name : {"/a/m\xff.onnx", "/a/100%25.onnx", "/a/\x1b[31m\x7f\xc2\x9b.onnx", "/a/two\nlines\t'\".onnx",
+                           "/a/\xef\xbf\xbe.onnx"}) {
+    CampaignRecord record;
+    record.model = record.data = record.profile = record.style = name;
+    write_file(folder / "campaign.toml", record.to_toml());
+    CampaignRecord back = CampaignRecord::from_toml(folder / "campaign.toml");
+    EXPECT_EQ(back.model, name);
+    EXPECT_EQ(back.data, name);
+    EXPECT_EQ(back.profile, name);
+    EXPECT_EQ(back.style, name);
+  }
+}
+
 }  // namespace
 }  // namespace galvani

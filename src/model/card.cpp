@@ -10,6 +10,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/json_text.h"
 
 namespace galvani {
 namespace {
@@ -162,7 +163,7 @@ std::string ModelCard::to_json() const {
   if (!data.empty()) j["data"] = data;
   if (accuracy) j["accuracy"] = *accuracy;
   if (!accuracy_data.empty()) j["accuracy_data"] = accuracy_data;
-  return j.dump();
+  return json_text(j);
 }
 
 ModelCard ModelCard::from_json(const std::string& text, const std::string& where) {

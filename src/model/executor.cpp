@@ -150,6 +150,10 @@ void Executor::keep_taps(const std::vector<std::size_t>& indices, std::vector<Ta
   plans_.clear();
 }
 
+std::string Executor::explain(const std::exception& error) const {
+  return first_line(error.what(), names_.node);
+}
+
 std::string Executor::structure() const {
   return graph_->toString(/*print_source_locations=*/false);
 }

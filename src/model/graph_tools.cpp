@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "galvani/base/error.h"
@@ -13,6 +14,8 @@ namespace {
 
 using torch::jit::Node;
 using torch::jit::Value;
+
+constexpr std::size_t kMostOfMessage = 300;
 
 bool one_of(const std::string& word, const std::set<std::string>& words) {
   return words.count(word) != 0;
@@ -76,14 +79,26 @@ void cut_runs(torch::jit::Block& block) {
 
 }  // namespace
 
-std::string first_line(const std::string& message) {
-  // The interpreter puts where before what.
-  static const std::string kWhat = "\nRuntimeError: ";
-  std::size_t what = message.rfind(kWhat);
-  std::size_t start = message.find_first_not_of(" \n", what == std::string::npos ? 0 : what + kWhat.size());
-  if (start == std::string::npos) return "no reason given";
-  std::string line = message.substr(start, message.find('\n', start) - start);
-  return printable(line, 300);
+std::string first_line(const std::string& message, const std::map<std::string, std::string>& node_of) {
+  auto trimmed = [](const std::string& text) {
+    std::size_t start = text.find_first_not_of(" \n");
+    return start == std::string::npos ? "" : text.substr(start, text.find('\n', start) - start);
+  };
+  // "    x3 = torch.reshape(x2, [2, 7])\n         ~~~~~~~ <--- HERE\nRuntimeError: shape '[2, 7]' is invalid"
+  constexpr std::string_view kCause = "\nRuntimeError: ";
+  std::size_t here = message.rfind("<--- HERE");
+  std::size_t cause = message.rfind(kCause);
+  if (here == std::string::npos || cause == std::string::npos || cause < here) {
+    std::string line = trimmed(cause == std::string::npos ? message : message.substr(cause + kCause.size()));
+    return line.empty() ? "no reason given" : printable(line, kMostOfMessage);
+  }
+  std::size_t marks = message.rfind('\n', here);
+  std::size_t start = marks == std::string::npos ? marks : message.rfind('\n', marks - 1);
+  std::string source = start == std::string::npos ? "" : trimmed(message.substr(start + 1, marks - start - 1));
+  std::string reason = printable(trimmed(message.substr(cause + kCause.size())), kMostOfMessage);
+  auto node = node_of.find(source.substr(0, source.find_first_of(" ,")));
+  if (node != node_of.end()) return fmt::format("node '{}': {}", printable(node->second), reason);
+  return source.empty() ? reason : fmt::format("{} (in '{}')", reason, printable(source));
 }
 
 std::string operator_name(const Node* node) {

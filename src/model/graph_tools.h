@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/runtime/interpreter.h>
 
 #include <memory>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -13,8 +14,10 @@
 
 namespace galvani {
 
-// LibTorch's messages carry stack traces; people want the line that says what is wrong.
-std::string first_line(const std::string& message);
+// LibTorch's messages carry stack traces; people want the line that says what is wrong. Of an operation that failed in
+// the interpreter it is the last, and the operation is named: by its ONNX node if `node_of` (variable → node) knows it,
+// by its source otherwise.
+std::string first_line(const std::string& message, const std::map<std::string, std::string>& node_of = {});
 
 // "conv2d" of aten::conv2d.
 std::string operator_name(const torch::jit::Node* node);

@@ -269,7 +269,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& e) {
-      if (first_error.empty()) first_error = first_line(e.what());
+      if (first_error.empty()) first_error = executor->explain(e);
       return false;
     }
   };
@@ -341,7 +341,7 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    bad_input("{}: fails while running: {}", impl.info.path, first_line(e.what()));
+    bad_input("{}: fails while running: {}", impl.info.path, impl.executor->explain(e));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/json_text.h"
 #include "galvani/base/plot.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/text.h"
@@ -30,7 +31,7 @@ std::string shown(const std::string& text) {
 // JSON inside a script element: no '<' means no way out of it.
 std::string script_json(const json& value) {
   std::string result;
-  for (char c : value.dump(-1, ' ', false, json::error_handler_t::replace)) {
+  for (char c : json_text(value)) {
     if (c == '<') {
       result += "\\u003c";
     } else {

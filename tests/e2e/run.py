@@ -8,6 +8,7 @@ Everything happens in a temporary folder, the cache too. Prints a line per check
 import collections
 import concurrent.futures
 import csv
+import fcntl
 import io
 import json
 import os
@@ -16,11 +17,14 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
+import stat
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import xml.etree.ElementTree
 import zipfile
@@ -224,6 +228,10 @@ add_checks("usage error", [
     ("bad mean", "--mean", "inspect", "one.onnx", "--mean", "a,b"),
     ("bad channel order", "--channels", "inspect", "one.onnx", "--channels", "rbg"),
     ("unknown tap", "no tap", "inspect", "one.onnx", "--taps", "conv9"),
+    ("an empty option", "--criteria is empty", "cover", "one.onnx", *TEST, "--criteria", ""),
+    ("an empty output", "--output is empty", "predict", "one.onnx", *TEST, "-o", ""),
+    ("a list that ends in a comma", "missing in 'nc,'", "cover", "one.onnx", *TEST, "--criteria", "nc,"),
+    ("an empty option of a guide", "option 'criterion' is empty", "fuzz", "one.onnx", *TEST, "--guide", "deephunter:criterion=", "-o", "x"),
     ("unknown export format", "--to", "data", "export", "digits:test[:5]", "-o", "x", "--to", "hdf5"),
 ], misused)
 
@@ -811,24 +819,6 @@ def _(w):
     w.refused(2, *fuzz(folder="at-once", guide="nc"), names="guide is kmnc:k=100 there and nc:")
 
 
-@check("fuzz is interrupted")
-def _(w):
-    process = w.start(*fuzz("--json", folder="stopped", iterations=10**9))
-    try:
-        process.stdout.readline()
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=LIMIT)
-    finally:
-        process.kill()
-    expect_equal(process.returncode, 130, "the exit code")
-    expect("the same command goes on" in err, err)
-    done = json.loads(w.done("stats", "stopped", "--json").out)["iterations"]
-    w.done(*fuzz(folder="stopped", iterations=done + 4))
-    w.done(*fuzz(folder="not-stopped", iterations=done + 4))
-    expect_equal(store(w / "stopped") == store(w / "not-stopped"), True, "the store equal to that of one go")
-
-
 @check("fuzz with every guide, scheduler and budget")
 def _(w):
     for guide, more in (("random", ["--scheduler", "newest"]), ("deephunter:group=d", ["--scheduler", "coverage"]),
@@ -981,6 +971,244 @@ def _(w):
         folder = f"no-screen-{size[0]}{'-'.join(more)}"
         screen, everything, code = terminal_svg.run(command + [str(a) for a in fuzz(*more, folder=folder)], *size)
         expect(code == 0 and screen.last is None, f"a full screen with {size} {more}")
+
+
+# Stage 2: where results go, and what is in them.
+
+
+def no_leftovers(folder, *expected):
+    expect_equal(sorted(p.name for p in folder.iterdir()), sorted(expected), f"what is in {folder.name}")
+
+
+@check("outputs go to FIFOs, devices and behind links as they are")
+def _(w):
+    place = w / "places"
+    place.mkdir()
+    wanted = w.done("predict", "eight.onnx", *TEST).out
+    command = ["predict", "eight.onnx", *TEST, "-q", "-o"]
+    os.mkfifo(place / "fifo")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        reader = pool.submit((place / "fifo").read_text)
+        w.done(*command, place / "fifo")
+        expect(reader.result(LIMIT) == wanted, "another text came through the FIFO")
+    expect((place / "fifo").is_fifo(), "the FIFO was replaced")
+    (place / "target").write_text("old")
+    (place / "target").chmod(0o600)
+    (place / "link").symlink_to("target")
+    (place / "dangling").symlink_to("made")
+    (place / "circle").symlink_to("circle")
+    for name, written in (("link", "target"), ("dangling", "made")):
+        w.done(*command, place / name)
+        expect((place / name).is_symlink(), f"{name} was replaced")
+        expect_equal((place / written).read_text() == wanted, True, f"{written} holding the predictions")
+    expect_equal((place / "target").stat().st_mode & 0o777, 0o600, "the permissions")
+    w.refused(4, *command, place / "circle", names="lead in a circle")
+    w.refused(4, *command, place, names="is a folder")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.open(place, os.O_RDONLY)  # paths of sockets must be short
+        server.bind(f"/proc/self/fd/{here}/socket")
+        os.close(here)
+        w.refused(4, *command, place / "socket", names="is a socket")
+    expected = ["fifo", "target", "link", "dangling", "circle", "made", "socket"]
+    try:
+        os.mknod(place / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        w.done(*command, place / "null")
+        expect((place / "null").is_char_device(), "the device was replaced")
+        expected.append("null")
+    except PermissionError:
+        print("skipped: devices can be made by root only")
+    no_leftovers(place, *expected)
+    expect_equal(w.done(*command, "/dev/stdout").out == wanted, True, "/dev/stdout giving the predictions")
+    with (w / "appended.csv").open("w+") as file:
+        file.write("first line\n")
+        file.flush()
+        subprocess.run([w.binary, *map(str, command), "/dev/stdout"], cwd=w.folder, env=w.environment, stdout=file, check=True)
+        expect_equal((w / "appended.csv").read_text() == "first line\n" + wanted, True, "a redirected output kept and added to")
+
+
+def many_faults(w, name, count):
+    """A copy of a campaign with `count` faults more."""
+    w.done(*fuzz(folder=name, guide="random"))
+    connection = sqlite3.connect(w / name / "campaign.db")
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(faults)")]
+    values = ", ".join("(SELECT max(id) FROM faults) + n" if c == "id" else f"faults.{c}" for c in columns)
+    connection.execute(f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count}) INSERT INTO "
+                       f"faults SELECT {values} FROM numbers, faults WHERE faults.id = 1 + n % (SELECT max(id) FROM faults)")
+    connection.commit()
+    connection.close()
+
+
+def signalled(w, signals, folder, *arguments):
+    """Runs a command, sends it signals as soon as it writes into the folder, returns its exit code."""
+    process = w.start(*arguments)
+    try:
+        end = time.monotonic() + LIMIT
+        writing = False
+        while not writing and process.poll() is None and time.monotonic() < end:
+            for entry in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+                try:
+                    writing = writing or str(folder) in os.readlink(entry)
+                except OSError:
+                    pass  # closed meanwhile
+        expect(writing, f"{arguments} never wrote into {folder}")
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.02)
+        process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+    return process.returncode
+
+
+@check("an interrupted export leaves nothing behind")
+def _(w):
+    many_faults(w, "interrupted-run", 400000)
+    place = w / "exports"
+    place.mkdir()
+    for signals, code in (([signal.SIGINT], 130), ([signal.SIGTERM], 143), ([signal.SIGHUP], 129),
+                          ([signal.SIGINT, signal.SIGTERM], 143), ([signal.SIGHUP, signal.SIGHUP], 129)):
+        found = signalled(w, signals, place, "export", "interrupted-run", "--to", "csv", "-o", place / "faults.csv")
+        if len(signals) == 1 or signals[0] == signals[1]:
+            expect_equal(found, code, f"the exit code after {signals}")
+        else:  # the first may have ended it before the second came
+            expect(found in (code, 128 + signals[0]), f"exit {found} after {signals}")
+        no_leftovers(place)
+    (place / "faults.csv").write_text("old")
+    expect_equal(signalled(w, [signal.SIGTERM], place, "export", "interrupted-run", "--to", "csv", "-o", place / "faults.csv"), 143,
+                 "the exit code")
+    expect_equal((place / "faults.csv").read_text(), "old", "the file that was there")
+    no_leftovers(place, "faults.csv")
+    (place / "faults.csv").unlink()
+    command = ["export", "interrupted-run", "--to", "folder", "-o", place / "images"]
+    expect_equal(signalled(w, [signal.SIGTERM], place, *command), 143, "the exit code")
+    no_leftovers(place)
+    # Killed, it leaves what nobody takes for the whole.
+    signalled(w, [signal.SIGKILL], place, *command)
+    left = [p for p in place.iterdir()]
+    expect(len(left) == 1 and left[0].name.startswith("images.incomplete-"), f"killed, it leaves {left}")
+    w.refused(3, "predict", "eight.onnx", "--data", left[0], names="did not come to its end")
+
+
+@check("paths that are not UTF-8")
+def _(w):
+    model, data, run = (os.fsdecode(name) for name in (b"m\xff.onnx", b"d\xff", b"r\xff"))
+    shutil.copy(w / "eight.onnx", w / model)
+    w.done("data", "export", "digits:test[0:60]", "--to", "folder", "-o", data, "--json")
+    given = ["--data", f"./{data}"]
+    for command in (["inspect", model, *given], ["predict", model, *given], ["cover", model, *given, "--criteria", "nc"],
+                    ["cover", model, "--compare", f"./{data}", f"./{data}", "--criteria", "nc"],
+                    ["profile", model, *given, "--criteria", "kmnc", "-o", os.fsdecode(b"p\xff")],
+                    ["trace", model, *given, "-o", os.fsdecode(b"t\xff.npz")], ["data", "info", f"./{data}"],
+                    ["mutate", *given, "--mutators", "blur", "-o", os.fsdecode(b"s\xff.png")]):
+        json.loads(w.done(*command, "--json").out)
+        w.done(*command)
+    lines = w.done("train", "lenet1", *given, "--epochs", 1, "-o", os.fsdecode(b"t\xff.onnx"), "--json").out.splitlines()
+    expect_equal(len([json.loads(line) for line in lines]), 2, "the lines of training")
+    w.done("predict", os.fsdecode(b"t\xff.onnx"), *given)
+    for iterations in (4, 8):  # the second time it goes on
+        w.done("fuzz", model, *given, "--guide", "nc", "--seeds", 20, "--iterations", iterations, "--batch", 4, "-o", run, "--json",
+               "--junit", "odd.xml")
+    w.done("fuzz", "-o", run, "--iterations", 12)
+    for command in ("stats", "replay", "report"):
+        json.loads(w.done(command, run, "--json").out)
+    xml.etree.ElementTree.parse(w / "odd.xml")
+    w.refused(3, "inspect", os.fsdecode(b"none\xff.onnx"), names="none?.onnx")
+
+
+DRIVES_TERMINALS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@check("hostile names do not drive terminals, spreadsheets or XML readers")
+def _(w):
+    names = ["\x1b[31mred", "=cmd|' /C calc'!A0", "\u009b31m", "a\u202eb", "two\nlines", "+1", "@x", "-y", "\ufffe", "\ttab"]
+    shutil.copy(w / "eight.onnx", w / "hostile.onnx")
+    (w / "hostile.toml").write_text("classes = [" + ", ".join(json.dumps(name) for name in names) + "]\n")
+    given = ["--data", "digits:test[0:200]"]
+    campaign = ["fuzz", "hostile.onnx", *given, "--guide", "random", "--seeds", 40, "--energy", 16, "--seed", 5, "--iterations", 24]
+    for command in (["inspect", "hostile.onnx", *given], ["predict", "hostile.onnx", *given],
+                    ["cover", "hostile.onnx", *given, "--criteria", "nc", "--by-class"],
+                    [*campaign, "-o", "hostile", "--junit", "hostile.xml", "--fail-if", "faults<0"], ["stats", "hostile"],
+                    ["stats", "hostile", "--wrong-seeds"], ["faults", "hostile"], ["faults", "hostile", "--cluster"], ["replay", "hostile"],
+                    ["report", "hostile"]):
+        for more in ([], ["--json"]):
+            result = w.done(*command, *more)
+            found = DRIVES_TERMINALS.search(result.out + result.err)
+            expect(not found, f"{found and found[0]!r} in what {command} {more} prints")
+    xml.etree.ElementTree.parse(w / "hostile.xml")
+    w.done("fuzz", "-o", "hostile", "--iterations", 32, "--fail-if", "faults>1000000", "--junit", "hostile.xml")
+    w.run("fuzz", "-o", "hostile", "--iterations", 32, "--fail-if", "faults>0", "--junit", "hostile.xml")
+    xml.etree.ElementTree.parse(w / "hostile.xml")
+    w.done("export", "hostile", "--to", "csv", "-o", "hostile.csv")
+    w.done("export", "hostile", "--to", "folder", "-o", "hostile-folder")
+    for table in ("hostile.csv", "hostile-folder/mutants.csv"):
+        text = (w / table).read_text()
+        expect(not DRIVES_TERMINALS.search(text), f"{table} drives a terminal")
+        rows = list(csv.reader(io.StringIO(text)))
+        expect(all(cell[:1] not in tuple("=+-@\t\r") for row in rows for cell in row), f"{table} holds a formula")
+    said = json.loads(w.done("predict", "eight.onnx", "--data", "./hostile-folder", "--json").out)
+    expect_equal(said["accuracy"], 0, "the accuracy on faults whose labels came back from a table")
+    confidence = predictions(w.done("predict", "hostile.onnx", *given).out)[0]["confidence"]
+    expect(0 < float(confidence) <= 1, "numbers are numbers no more")
+
+
+def stopped_fuzz(w, number, code, ignored=()):
+    folder = f"stopped-{number}-{len(ignored)}"
+    command = [w.binary, *map(str, fuzz("--json", folder=folder, iterations=10**9))]
+    process = subprocess.Popen(command, cwd=w.folder, env=w.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: [signal.signal(each, signal.SIG_IGN) for each in ignored])
+    try:
+        process.stdout.readline()
+        time.sleep(0.5)
+        process.send_signal(number)
+        if number in ignored:
+            time.sleep(0.5)
+            expect(process.poll() is None, "an ignored signal ended it")
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+    expect_equal(process.returncode, code, f"the exit code after signal {number}")
+    expect("the same command goes on" in err, err)
+    done = json.loads(w.done("stats", folder, "--json").out)["iterations"]
+    w.done(*fuzz(folder=folder, iterations=done + 4))
+    w.done(*fuzz(folder=f"not-{folder}", iterations=done + 4))
+    expect_equal(store(w / folder) == store(w / f"not-{folder}"), True, "the store equal to that of one go")
+
+
+add_checks("fuzz is interrupted", [("Ctrl-C", signal.SIGINT, 130), ("SIGTERM", signal.SIGTERM, 143), ("SIGHUP", signal.SIGHUP, 129),
+                                   ("SIGHUP under nohup", signal.SIGHUP, 130, [signal.SIGHUP])], stopped_fuzz)
+
+
+@check("a hung-up terminal is given back")
+def _(w):
+    try:
+        master, slave = os.openpty()
+    except OSError as e:  # a chroot without /dev/pts
+        print(f"skipped: {e}")
+        return
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 26, 100, 0, 0))
+    command = [w.binary, *map(str, fuzz(folder="hung-up", iterations=10**9))]
+    process = subprocess.Popen(command, cwd=w.folder, env=dict(w.environment, TERM="xterm"), stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = b""
+    try:
+        while b"iterations" not in seen:
+            seen += os.read(master, 65536)
+        process.send_signal(signal.SIGHUP)
+        while chunk := read_some(master):
+            seen += chunk
+        expect_equal(process.wait(LIMIT), 129, "the exit code")
+    finally:
+        process.kill()
+        os.close(master)
+    expect(b"\x1b[?1049l" in seen[seen.rindex(b"\x1b[?1049h"):], "the alternate screen stays")
+
+
+def read_some(descriptor):
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # how Linux says that the other end is closed
+        return b""
 
 
 def run_all(workshop, words):

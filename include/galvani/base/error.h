@@ -41,7 +41,9 @@ template <class... Args>
   fail(ErrorCode::usage, format, std::forward<Args>(args)...);
 }
 
-// What is printed of text that came from a file: control characters replaced, cut to a readable length.
+// What is printed of text that came from a file: what drives a terminal or is no UTF-8 becomes '?', and it is cut to a
+// readable length (in bytes).
 std::string printable(std::string_view text, std::size_t most = 80);
+constexpr std::size_t kWholeText = static_cast<std::size_t>(-1);
 
 }  // namespace galvani

@@ -12,7 +12,7 @@ enum class Level { debug, info, warning, error };
 
 void set_level(Level least);
 Level level();
-void write(Level level, const std::string& message);
+void write(Level level, const std::string& text);
 
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {

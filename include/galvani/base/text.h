@@ -7,12 +7,15 @@
 
 namespace galvani {
 
-// For HTML, XML and SVG, between tags or inside the quotes of an attribute.
+// For HTML, XML and SVG, between tags or inside the quotes of an attribute. What no XML file may hold becomes U+FFFD.
 std::string escape_markup(std::string_view text);
 
 // Comma-separated values with optional double quotes, as spreadsheets write them.
-// A cell as text, quoted only if it must be.
+// A cell that is text, not a number: quoted only if it must be. Spreadsheets take one that starts with = + - @ or white
+// space for a formula, so it gets an apostrophe in front, by which they know text; split_csv_line takes it away again.
 std::string csv_cell(std::string_view text);
+// The same for tables that people look at and nothing reads back: it cannot drive a terminal either.
+std::string csv_name(std::string_view text);
 // The cells of one line (without its newline); a doubled quote inside quotes is one quote.
 std::vector<std::string> split_csv_line(std::string_view line);
 

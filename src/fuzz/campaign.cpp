@@ -10,7 +10,10 @@
 #include "fuzz/batch.h"
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
+#include "fuzz/probe.h"
+#include "fuzz/record.h"
 #include "fuzz/seeds.h"
+#include "fuzz/staging.h"
 #include "fuzz/state.h"
 #include "fuzz/store.h"
 #include "galvani/base/error.h"
@@ -34,67 +37,6 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string join_numbers(const std::vector<double>& numbers, double fallback) {
-  return numbers.empty() ? fmt::format("{}", fallback) : fmt::format("{}", fmt::join(numbers, ","));
-}
-
-std::string hash_of(const Profile* profile) {
-  if (profile == nullptr || profile->empty()) return "";
-  ArchiveWriter out;
-  for (const auto& [name, part] : profile->parts()) {
-    out.put(name);
-    part->save(out);
-  }
-  return sha256(out.bytes());
-}
-
-CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject) {
-  Network& network = subject.tracer.network();
-  const NetworkInfo& info = network.info();
-  const Preprocess& preprocess = network.card().preprocess;
-  CampaignRecord record;
-  record.settings = settings;
-  record.settings.guide = guides().options(Spec::parse(settings.guide)).str();
-  record.settings.scheduler = schedulers().options(Spec::parse(settings.scheduler)).str();
-  record.version = GALVANI_VERSION;
-  std::error_code error;
-  fs::path absolute = fs::absolute(info.path, error);
-  record.model = error ? info.path : absolute.string();
-  record.model_sha256 = info.sha256;
-  record.classes = info.classes;
-  record.input = fmt::format("{}", fmt::join(info.input, ","));
-  record.preprocess.range = fmt::format("{}..{}", preprocess.low, preprocess.high);
-  record.preprocess.mean = join_numbers(preprocess.mean, 0);
-  record.preprocess.deviation = join_numbers(preprocess.deviation, 1);
-  record.preprocess.channels = preprocess.bgr ? "bgr" : "rgb";
-  record.preprocess.layout = preprocess.channels_last ? "nhwc" : "nchw";
-  record.preprocess.input = record.input;
-  record.execution = network.execution();
-  record.data = subject.data.name;
-  record.data_sha256 = content_hash(subject.data);
-  record.profile_sha256 = hash_of(subject.profile.get());
-  if (!record.profile_sha256.empty()) record.profile = subject.profile_source;
-  if (subject.style != nullptr) {
-    record.style = subject.style->name;
-    record.style_sha256 = content_hash(*subject.style);
-  }
-  return record;
-}
-
-void check_settings(const CampaignSettings& s) {
-  auto positive = [](const char* name, std::int64_t value, std::int64_t most) {
-    if (value < 1 || value > most) bad_usage("{} is {}, but must be from 1 to {}", name, value, most);
-  };
-  positive("--seeds", s.seeds, std::int64_t{1} << 40);
-  positive("--energy", s.energy, 1 << 20);
-  positive("--batch", s.batch, 1 << 20);
-  positive("--max-tries", s.max_tries, 1 << 20);
-  positive("--patience", s.patience, std::int64_t{1} << 40);
-  if (s.batch * s.energy > 1 << 24)
-    bad_usage("--batch {} and --energy {} make {} mutants at a time, more than {}", s.batch, s.energy,
-              s.batch * s.energy, 1 << 24);
-}
-
 }  // namespace
 
 bool is_campaign(const fs::path& folder) {
@@ -106,50 +48,15 @@ fs::path stored_profile(const fs::path& folder) {
   return folder / "profile";
 }
 
-std::string content_hash(const Dataset& data) {
-  at::Tensor images = data.images.contiguous();
-  at::Tensor labels = data.labels.contiguous();
-  auto bytes = [](const at::Tensor& t) {
-    return std::string_view(static_cast<const char*>(t.data_ptr()), static_cast<std::size_t>(t.nbytes()));
-  };
-  return sha256(fmt::format("{} {} {}", fmt::join(images.sizes(), "x"), sha256(bytes(images)), sha256(bytes(labels))));
-}
-
 struct Campaign::Impl {
   Impl(const fs::path& where, const CampaignSettings& settings, const CampaignSubject& subject,
        const CampaignOptions& given)
       : folder(where), lock(where), options(given), tracer(subject.tracer), profile(subject.profile) {
     if (is_campaign(folder)) {
-      record = CampaignRecord::from_toml(folder / "campaign.toml");
-      CampaignRecord wanted = make_record(settings, subject);
-      std::vector<std::string> different = record.differences(wanted);
-      if (!different.empty())
-        bad_usage("{}: holds a campaign with other settings: {}; choose another folder with -o, or the same settings",
-                  folder.string(), fmt::format("{}", fmt::join(different, "; ")));
-      resumed = true;
-      make_subfolders(folder);
-      remove_temporary_files(folder);
-      open_store(subject);
-      remove_orphans(folder, store->last_fault());
-      restore_files();
-      resume();
+      open(settings, subject);
     } else {
-      clear_folder(folder);
-      make_subfolders(folder);
-      record = make_record(settings, subject);
-      create(subject);
+      create(settings, subject);
     }
-  }
-
-  // --- beginning
-
-  Seeds load_seeds() {
-    Seeds seeds;
-    for (SeedRecord& seed : store->seeds()) {
-      seeds.images.push_back(fetch(seed.id));
-      seeds.records.push_back(seed);
-    }
-    return seeds;
   }
 
   at::Tensor fetch(std::int64_t id) {
@@ -158,14 +65,14 @@ struct Campaign::Impl {
   }
 
   // Mutation needs the seeds, which are the style source unless there is another.
-  void make_engine(const CampaignSubject& subject, const Seeds& seeds) {
+  void make_engine(const CampaignSettings& settings, const CampaignSubject& subject, const Seeds& seeds) {
     MutationContext context;
     context.shape = shape_of(seeds.images[0]);
     context.style_images = subject.style != nullptr ? subject.style->images : at::stack(seeds.images);
     MutationEngine::Options engine_options;
-    engine_options.validity = {record.settings.alpha, record.settings.beta};
-    engine_options.max_tries = static_cast<int>(record.settings.max_tries);
-    engine.emplace(record.settings.mutators, context, engine_options);
+    engine_options.validity = {settings.alpha, settings.beta};
+    engine_options.max_tries = static_cast<int>(settings.max_tries);
+    engine.emplace(settings.mutators, context, engine_options);
   }
 
   std::unique_ptr<Guide> fresh_guide() const {
@@ -184,64 +91,106 @@ struct Campaign::Impl {
                       0,
                       0,
                       {},
+                      {},
                       {}});
     for (std::size_t i = 0; i < seeds.records.size(); ++i)
       state->corpus.add_seed(seeds.records[i].label, seeds.records[i].gain, seeds.images[i]);
     state->never_picked = state->corpus.size();
     for (const auto& entry : mutators().entries()) state->yields.mutators.push_back({entry.name, 0, 0, 0, 0, 0});
     for (const std::string& name : class_names) state->yields.classes.push_back({name, 0, 0, 0, 0, 0});
-    runner.emplace(folder, record.settings, tracer, *engine, state->guide->needs());
+    runner.emplace(record.settings, tracer, *engine, state->guide->needs());
   }
 
-  void create(const CampaignSubject& subject) {
-    Seeds seeds = choose_seeds(tracer.network(), subject.data, record.settings.seeds, record.settings.seed);
-    if (static_cast<std::int64_t>(seeds.records.size()) < record.settings.seeds)
+  Probe probe() {
+    std::unique_ptr<Guide> fresh = fresh_guide();
+    return take_probe(*runner, tracer.network(), *fresh, state->corpus, engine->set());
+  }
+
+  // --- a new campaign
+
+  void create(const CampaignSettings& settings, const CampaignSubject& subject) {
+    Seeds seeds = choose_seeds(tracer.network(), subject.data, settings.seeds, settings.seed);
+    if (static_cast<std::int64_t>(seeds.records.size()) < settings.seeds)
       log::warn("{}: the model gets {} of {} inputs right, so there are {} seeds instead of {}", subject.data.name,
-                seeds.records.size(), subject.data.size(), seeds.records.size(), record.settings.seeds);
-    make_engine(subject, seeds);
+                seeds.records.size(), subject.data.size(), seeds.records.size(), settings.seeds);
+    make_engine(settings, subject, seeds);
+    record = make_record(settings, subject, engine->set().files_sha256());
     std::vector<std::string> names = class_names(tracer.network(), subject.data);
     make_state(seeds, names);
     chosen = &seeds;
+    record.probe = probe();
     std::vector<double> gains = runner->absorb_seeds(*state);
     chosen = nullptr;
-    std::vector<NewSeed> rows;
-    std::vector<std::string> hashes;
+    Beginning beginning;
     for (std::size_t i = 0; i < seeds.records.size(); ++i) {
       seeds.records[i].gain = gains[i];
       state->corpus.set_gain(seeds.records[i].id, gains[i]);
       const at::Tensor& image = seeds.images[i];
-      rows.push_back({seeds.records[i], encode_png(image)});
-      hashes.push_back(sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())}));
+      seeds.records[i].sha256 =
+          sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
+      beginning.seeds.push_back({seeds.records[i], encode_png(image)});
     }
     check_interrupt();
-    Store::create(folder, rows, hashes, seeds.wrong, names, state->counters);
-    if (!record.profile_sha256.empty()) profile->save(stored_profile(folder));
+    beginning.identity = record.identity();
+    beginning.wrong = seeds.wrong;
+    beginning.classes = names;
+    beginning.counters = state->counters;
+    beginning.totals = totals_value(state->yields, state->picks);
+    begin_folder(folder);
+    keep_profile();
+    Store::create(folder, beginning);
     // From here on the campaign exists.
-    write_file(folder / "campaign.toml", record.to_toml());
-    open_store(subject);
+    Staging staging(folder);
+    write_file(staging.path("campaign.toml"), record.to_toml());
+    staging.place("campaign.toml");
+    end_beginning(folder);
+    open_store();
+  }
+
+  // What was learned of the training data stays with the campaign.
+  void keep_profile() {
+    if (record.profile_sha256.empty()) return;
+    Staging staging(folder);
+    profile->save(staging.path("profile"));
+    staging.place("profile");
+  }
+
+  void open_store() {
+    store.emplace(folder);
+    snapshots.emplace(folder, record.identity());
     remember_seeds();
   }
 
-  void open_store(const CampaignSubject& subject) {
-    store.emplace(folder);
-    snapshots.emplace(folder / "state", sha256(record.to_toml()));
-    if (!engine) {
-      Seeds seeds = load_seeds();
-      if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
-      make_engine(subject, seeds);
-      make_state(seeds, store->class_names());
-    }
+  // --- a campaign that is gone on with
+
+  // Nothing is written before it is known that everything is as it was.
+  void open(const CampaignSettings& settings, const CampaignSubject& subject) {
+    record = CampaignRecord::from_toml(folder / "campaign.toml");
+    resumed = true;
+    CampaignReader reader(folder);
+    Seeds seeds;
+    seeds.records = reader.seeds();
+    if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
+    std::vector<std::string> names;
+    for (YieldRecord& yield : reader.by_class()) names.push_back(std::move(yield.name));
+    for (const SeedRecord& seed : seeds.records) seeds.images.push_back(reader.image(seed.id));
+    make_engine(record.settings, subject, seeds);
+    check_same(record, make_record(settings, subject, engine->set().files_sha256()), folder);
+    make_state(seeds, names);
+    chosen = &seeds;
+    check_probe(record.probe, probe(), folder.string());
+    chosen = nullptr;
+    end_beginning(folder);
+    make_subfolders(folder);
+    if (!fs::exists(stored_profile(folder))) keep_profile();
+    open_store();
+    restore_files(reader);
+    resume();
   }
 
   // Files of faults that a power failure or a hasty hand took: a lineage says what was in them.
-  void restore_files() {
-    CampaignReader reader(folder);
-    std::vector<FaultRecord> lost;
-    reader.for_each_fault({}, [&](const FaultRecord& fault) {
-      std::error_code error;
-      std::uintmax_t size = fs::file_size(folder / fault.file, error);
-      if (error || size == 0) lost.push_back(fault);
-    });
+  void restore_files(const CampaignReader& reader) {
+    std::vector<FaultRecord> lost = store->lost_files();
     for (const FaultRecord& fault : lost) {
       std::vector<Rule> rules;
       for (const std::string& rule : reader.lineage(fault).rules) rules.push_back(engine->set().parse(rule));
@@ -251,7 +200,7 @@ struct Campaign::Impl {
         log::warn("{}: is lost, and its lineage does not lead to the same image any more", fault.file);
         continue;
       }
-      write_fault_file(folder / fault.file, encode_mutant(pixels, engine->shape()), pixels, engine->shape());
+      store->restore_file(fault, encode_mutant(pixels, engine->shape()));
     }
     if (!lost.empty()) log::info("{}: {} lost files of faults were made again", folder.string(), lost.size());
   }
@@ -266,12 +215,11 @@ struct Campaign::Impl {
   void resume() {
     std::int64_t last = store->last_batch();
     base_seconds = store->seconds();
-    remember_seeds();
     for (std::int64_t batch : snapshots->batches()) {
       if (batch > last) continue;
       try {
         std::unique_ptr<Guide> guide = fresh_guide();
-        Snapshots::Loaded loaded = snapshots->load(batch, *guide);
+        Snapshots::Loaded loaded = snapshots->load(batch, store->chain(batch), *guide);
         restore(std::move(loaded), std::move(guide));
         return;
       } catch (const Error& e) {
@@ -304,6 +252,7 @@ struct Campaign::Impl {
     for (std::size_t i = 0; i < loaded.picks.size(); ++i) {
       state->corpus.set_picks(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
       state->never_picked += loaded.picks[i] == 0 ? 1 : 0;
+      state->picks.add(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
     }
     state->counters = loaded.counters;
     state->yields = std::move(loaded.yields);
@@ -314,22 +263,20 @@ struct Campaign::Impl {
   // --- working
 
   // Whether the repeated batch came out as it did the first time.
-  void check_repeated() {
-    CampaignCounters stored = store->counters(state->counters.batches);
-    const CampaignCounters& now = state->counters;
-    if (stored.valid != now.valid || stored.kept != now.kept || stored.faults != now.faults ||
-        stored.covered != now.covered)
+  void check_repeated(const BatchRecord& batch) {
+    std::string difference = store->repeated_otherwise(batch);
+    if (!difference.empty())
       fail(ErrorCode::environment,
-           "{}: batch {} does not come out as it did the first time, so the campaign cannot be gone on with; was it "
-           "begun on another kind of processor, or with other versions of the libraries?",
-           folder.string(), now.batches);
+           "{}: batch {} does not come out as it did the first time ({}), so the campaign cannot be gone on with; was "
+           "it begun on another kind of processor, or with other versions of the libraries?",
+           folder.string(), batch.counters.batches, difference);
   }
 
   double seconds() const { return base_seconds + since(session_start); }
 
   void snapshot() {
     if (state->counters.batches == snapshot_batch) return;
-    snapshots->save(*state);
+    snapshots->save(*state, store->chain(state->counters.batches));
     snapshot_batch = state->counters.batches;
     snapshot_time = Clock::now();
     // Often at first, so that a process that is soon killed again still gets further.
@@ -455,7 +402,7 @@ struct Campaign::Impl {
              folder.string(), state->counters.batches, status.repeat_until);
       }
       BatchRecord batch = runner->run(*state);
-      check_repeated();
+      check_repeated(batch);
       repeated = true;
       update_status();
       for (Listener* listener : listeners) listener->batch(status, batch.faults);

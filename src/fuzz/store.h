@@ -1,58 +1,38 @@
-// campaign.db, as the campaign writes it.
+// What a campaign has found, as it writes it: rows in campaign.db and the files that belong to them.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
+#include "fuzz/batch_record.h"
+#include "fuzz/fault_files.h"
 #include "fuzz/sqlite.h"
 #include "galvani/fuzz/records.h"
 
 namespace galvani {
 
-// A seed or kept mutant with its image.
-template <class Record>
-struct WithImage {
-  Record record;
-  std::string png;
-};
-using NewSeed = WithImage<SeedRecord>;
-using NewInput = WithImage<InputRecord>;
-
-// What is known of mutators and classes since the beginning.
-struct Yields {
-  std::vector<YieldRecord> mutators;  // those that were drawn, by name
-  std::vector<YieldRecord> classes;   // by label
-};
-
-// What a batch adds.
-struct BatchRecord {
-  std::vector<std::int64_t> picks;  // entries that were picked
-  std::vector<NewInput> inputs;
-  std::vector<FaultRecord> faults;
-  CampaignCounters counters;  // after it
-};
-
 class Store {
  public:
-  // Opens campaign.db in a folder.
+  // Opens what is in a folder, and brings to its end what a process that was killed had begun.
   explicit Store(const std::filesystem::path& folder);
-  // A new one with everything known before the first batch, in one transaction. `classes` has a name for every label.
-  static void create(const std::filesystem::path& folder, const std::vector<NewSeed>& seeds,
-                     const std::vector<std::string>& seed_hashes, const std::vector<WrongSeedRecord>& wrong,
-                     const std::vector<std::string>& classes, const CampaignCounters& counters);
+  // A new one with everything known before the first batch, in one transaction.
+  static void create(const std::filesystem::path& folder, const Beginning& beginning);
 
-  // One transaction. `pick_counts` has the new number for each of the batch's picks.
+  // Files are made and read back, rows are stored in one transaction, then the files go to their places: once this
+  // returns, the batch is there for good. `pick_counts` has the new number for each of the batch's picks.
   void add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
            double seconds);
+  // What is not as it was when this batch was stored, as one sentence; empty: it came out the same. Nothing is written.
+  std::string repeated_otherwise(const BatchRecord& batch);
 
   std::int64_t last_batch();
   std::int64_t last_fault();
   double seconds();
-  CampaignCounters counters(std::int64_t batch);
+  std::string chain(std::int64_t batch);  // empty: there is no such batch
   std::vector<SeedRecord> seeds();
   std::int64_t wrong_seeds();
   std::vector<std::string> class_names();
@@ -63,8 +43,17 @@ class Store {
   void for_each_seed_image(const SeeImage& visit);
   std::string image(std::int64_t id);  // PNG
 
+  // Faults whose file is gone or empty, and how to put it back.
+  std::vector<FaultRecord> lost_files();
+  void restore_file(const FaultRecord& fault, std::string_view png) { files_.restore(fault, png); }
+
  private:
+  void settle_files();
+
+  FaultFiles files_;
+  std::string file_;  // for messages
   Database database_;
+  std::string chain_;  // of the last batch
   Statement add_input_, add_fault_, add_batch_, add_clock_, add_pick_, add_mutator_, set_class_, input_image_,
       seed_image_;
 };

@@ -5,8 +5,8 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
-#include <memory>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 

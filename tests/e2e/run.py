@@ -1159,19 +1159,23 @@ def many_faults(w, name, count):
     connection.close()
 
 
-def signalled(w, signals, folder, *arguments):
+def writes_into(process, folder):
+    for entry in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+        try:
+            if str(folder) in os.readlink(entry):
+                return True
+        except OSError:
+            pass  # closed meanwhile
+    return False
+
+
+def signalled(w, signals, folder, *arguments, ready=writes_into):
     """Runs a command, sends it signals as soon as it writes into the folder, returns its exit code."""
     process = w.start(*arguments)
     try:
         end = time.monotonic() + LIMIT
-        writing = False
-        while not writing and process.poll() is None and time.monotonic() < end:
-            for entry in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
-                try:
-                    writing = writing or str(folder) in os.readlink(entry)
-                except OSError:
-                    pass  # closed meanwhile
-        expect(writing, f"{arguments} never wrote into {folder}")
+        while not ready(process, folder):
+            expect(process.poll() is None and time.monotonic() < end, f"{arguments} never wrote into {folder}")
         for number in signals:
             process.send_signal(number)
             time.sleep(0.02)
@@ -1204,7 +1208,7 @@ def _(w):
     expect_equal(signalled(w, [signal.SIGTERM], place, *command), 143, "the exit code")
     no_leftovers(place)
     # Killed, it leaves what nobody takes for the whole.
-    signalled(w, [signal.SIGKILL], place, *command)
+    signalled(w, [signal.SIGKILL], place, *command, ready=lambda _, folder: any(folder.glob("images.incomplete-*/*.png")))
     left = [p for p in place.iterdir()]
     expect(len(left) == 1 and left[0].name.startswith("images.incomplete-"), f"killed, it leaves {left}")
     w.refused(3, "predict", "eight.onnx", "--data", left[0], names="did not come to its end")

@@ -310,6 +310,19 @@ TEST(LargeGraph, SequencesBeyondTheLimitAreRefused) {
   EXPECT_NE(error.find("a sequence of 100000000 steps"), std::string::npos) << error;
 }
 
+TEST(Network, RefusesResultsWhoseShapeDependsOnTheImages) {
+  TestGraph graph = doubled();
+  TestGraph::set(graph.node("Unique", {"conv"}, {"different"}), "axis", 0);
+  graph.node("Flatten", {"different"}, {"y"});
+  auto network = load(graph, 2);
+  Request request;
+  request.objective = [](const Pass& pass) { return pass.logits.sum(1); };
+  at::Tensor twins = image().repeat({2, 1, 1, 1});
+  std::string sentence = "m.onnx: the shape of its results depends on the images, which is not supported";
+  EXPECT_EQ(error_of([&] { network->run(twins, request); }), sentence);
+  EXPECT_EQ(error_of([&] { network->run(twins); }), sentence);
+}
+
 TEST(GraphTools, ReasonOfAnInterpreterErrorIsItsLastLine) {
   EXPECT_EQ(first_line("The following operation failed in the TorchScript interpreter.\nTraceback ...\n    x = f(y)\n"
                        "RuntimeError: sizes differ\nmore"),

@@ -69,6 +69,7 @@ class Run {
     Executor::Form form_of_taps = request.objective                  ? Executor::Form::whole
                                   : request.form == TapForm::neurons ? Executor::Form::means
                                                                      : Executor::Form::whole_final;
+    means_ = form_of_taps == Executor::Form::means;
     plan_ = impl.executor->plan(request.taps, masked, form_of_taps, request.layer_inputs);
     outputs_.logits = at::empty({n_, impl.info.classes});
     for (int tap : request.taps) {
@@ -131,6 +132,22 @@ class Run {
     all.narrow(0, first, count).copy_(rows.narrow(0, 0, count));
   }
 
+  // Runs the plan. Shapes may depend on the data (Unique, NonZero): what differs from the probe must not be spread over
+  // the rows of a result.
+  std::vector<at::Tensor> run_plan(const at::Tensor& x, const std::vector<at::Tensor>& masks) const {
+    std::vector<at::Tensor> values = plan_->run(x, masks);
+    auto fits = [&](const at::Tensor& value, std::int64_t units) {
+      return value.dim() > 0 && value.size(0) == form_.micro_batch && value.numel() == form_.micro_batch * units;
+    };
+    bool fit = fits(values[0], impl_.info.classes);
+    for (std::size_t i = 0; i < request_.taps.size() && fit; ++i) {
+      const Tap& tap = impl_.taps[static_cast<std::size_t>(request_.taps[i])];
+      fit = fits(values[i + 1], means_ ? tap.neurons() : tap.units());
+    }
+    if (!fit) bad_input("{}: the shape of its results depends on the images, which is not supported", impl_.info.path);
+    return values;
+  }
+
   void store_values(const std::vector<at::Tensor>& values, std::int64_t first, std::int64_t count) {
     put(outputs_.logits, as_logits(values[0]), first, count);
     for (std::size_t i = 0; i < request_.taps.size(); ++i) {
@@ -141,7 +158,7 @@ class Run {
   }
 
   void forward(std::int64_t first, std::int64_t count) {
-    std::vector<at::Tensor> values = plan_->run(input(first, count), spread(mask_rows(first, count)));
+    std::vector<at::Tensor> values = run_plan(input(first, count), spread(mask_rows(first, count)));
     store_values(values, first, count);
     auto& inputs = inputs_of_piece_[static_cast<std::size_t>(first / form_.micro_batch)];
     for (std::size_t i = 1 + request_.taps.size(); i < values.size(); ++i)
@@ -158,7 +175,7 @@ class Run {
         mask = mask.clone().requires_grad_(true);
       }
     }
-    std::vector<at::Tensor> values = plan_->run(x, spread(masks));
+    std::vector<at::Tensor> values = run_plan(x, spread(masks));
     Pass pass{as_logits(values[0]), {values.begin() + 1, values.end()}, first, count};
     at::Tensor objective = request_.objective(pass);
     if (objective.dim() != 1 || objective.size(0) != form_.micro_batch)
@@ -198,6 +215,7 @@ class Run {
   Execution form_;
   std::int64_t n_;
   std::shared_ptr<const Plan> plan_;
+  bool means_ = false;  // the plan gives taps in that form
   Outputs outputs_;
   std::vector<std::vector<at::Tensor>> inputs_of_piece_;  // of each micro-batch, the layer inputs asked for
 };

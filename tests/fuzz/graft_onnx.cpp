@@ -112,8 +112,11 @@ void nest_subgraphs(GraphProto& graph, Rng& rng) {
 
 // A function that calls the next one several times, or itself.
 void nest_functions(ModelProto& model, Rng& rng) {
-  std::uint64_t depth = 1 + rng.below(40);
-  std::uint64_t calls = 1 + rng.below(4);
+  // A few nodes or more than there may be: what lies between only takes time.
+  constexpr std::uint64_t kDepths[] = {1, 2, 5, 31, 32, 40};
+  std::uint64_t depth = kDepths[rng.below(std::size(kDepths))];
+  std::uint64_t calls = depth > 5 && rng.chance(0.5) ? 1 : 1 + rng.below(4);
+  if (depth > 5 && calls == 2) calls = 3;
   bool endless = rng.chance(0.3);
   for (std::uint64_t i = 0; i < depth; ++i) {
     auto& function = *model.add_functions();

@@ -286,8 +286,8 @@ void check_size(const Node& node, const std::vector<std::int64_t>& shape, at::Sc
   auto bytes = static_cast<std::int64_t>(c10::elementSize(type));
   for (std::int64_t size : shape) {
     if (size < 0) node.refuse("makes a tensor with a dimension of {}", size);
-    if (size == 0) return;
-    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kMaxFoldedBytes)
+    // An empty tensor takes no memory, but its strides are products of its sizes all the same.
+    if (__builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes) || bytes > kMaxFoldedBytes)
       node.refuse("makes a tensor larger than {} bytes", kMaxFoldedBytes);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "model/limits.h"
 #include "model/onnx/emit.h"
 #include "model/onnx/tensors.h"
 
@@ -20,6 +21,16 @@ int axes_count(const Node& node, int input) {
   if (!node.has(input)) return static_cast<int>(node.integers("axes").size());
   auto axes = node.known_integers(input);
   return axes ? static_cast<int>(axes->size()) : -1;
+}
+
+// Sizes that the file states; of an empty tensor no memory bounds them.
+void check_literals(const Node& node, const std::vector<std::int64_t>& sizes) {
+  std::int64_t elements = 1;
+  for (std::int64_t size : sizes) {
+    if (size > 0 && elements > kMostElements / size)
+      node.refuse("makes a tensor of more than {} elements", kMostElements);
+    elements *= std::max<std::int64_t>(size, 1);
+  }
 }
 
 void emit_reshape(Node& node) {
@@ -41,6 +52,7 @@ void emit_reshape(Node& node) {
     // 0 copies the input's size, so that a batch stays as large as it is.
     sizes.push_back(size == 0 && !allow_zero ? fmt::format("torch.size({}, {})", x, i) : int_text(size));
   }
+  check_literals(node, *shape);
   int rank = static_cast<int>(sizes.size());
   node.out(fmt::format("torch.reshape({}, {})", x, sizes.empty() ? ints_text({}) : list_text(sizes)), rank);
 }
@@ -154,10 +166,16 @@ void emit_pad(Node& node) {
   bool positive = pads && !node.has(3) && pads->size() % 2 == 0 && !pads->empty();
   if (positive && mode == 0) {
     std::vector<std::int64_t> amounts;
+    std::vector<std::int64_t> least;  // of the result's sizes
     for (std::size_t n = pads->size() / 2, i = n; i-- > 0;) {
       amounts.push_back((*pads)[i]);
       amounts.push_back((*pads)[n + i]);
+      for (std::int64_t amount : {(*pads)[i], (*pads)[n + i]}) {
+        if (amount < -kMostElements || amount > kMostElements) node.refuse("pads by {}", amount);
+      }
+      least.push_back((*pads)[i] + (*pads)[n + i]);
     }
+    check_literals(node, least);
     // The leading axes are usually not padded, and kernels are fastest without them.
     while (amounts.size() > 2 && amounts.back() == 0 && amounts[amounts.size() - 2] == 0)
       amounts.resize(amounts.size() - 2);
@@ -176,7 +194,7 @@ void emit_tile(Node& node) {
     total.push_back(std::max<std::int64_t>(node.value(0).known->numel(), 1));
     check_size(node, total, node.type(0));
   }
-  node.out(fmt::format("torch.tile({}, {})", node.in(0), node.integers(1)), node.rank(0));
+  node.out(fmt::format("galvani_onnx.tile({}, {})", node.in(0), node.integers(1)), node.rank(0));
 }
 
 void emit_expand(Node& node) {
@@ -211,7 +229,7 @@ void emit_constant_of_shape(Node& node) {
     check_size(node, *shape, type);
     rank = static_cast<int>(shape->size());
   }
-  node.out(fmt::format("torch.full({}, {}, dtype={})", node.integers(0), fill, type_text(type)), type, rank);
+  node.out(fmt::format("galvani_onnx.full({}, {}, {})", node.integers(0), fill, type_text(type)), type, rank);
 }
 
 void emit_shape(Node& node) {

@@ -2,7 +2,20 @@
 
 #include <torch/library.h>
 
+#include <algorithm>
+
+#include "model/limits.h"
+
 namespace galvani::onnx {
+
+void check_made(c10::IntArrayRef sizes) {
+  std::int64_t elements = 1;
+  for (std::int64_t size : sizes) {
+    TORCH_CHECK(size >= 0, "a dimension of ", size);
+    TORCH_CHECK(size == 0 || elements <= kMostElements / size, "a tensor of more than ", kMostElements, " elements");
+    elements *= std::max<std::int64_t>(size, 1);
+  }
+}
 
 void register_operators() {
   static const torch::Library library = [] {

@@ -4,6 +4,10 @@
 // compiled: a static initialiser of a static library would be dropped by the linker.
 #pragma once
 
+#include <c10/util/ArrayRef.h>
+
+#include <cstdint>
+
 namespace torch {
 class Library;
 }
@@ -11,6 +15,10 @@ class Library;
 namespace galvani::onnx {
 
 void register_operators();
+
+// Throws unless a tensor of these sizes stays within kMostElements, an empty one counted as if it had no axis of size
+// 0: it takes no memory, but LibTorch crashes where the strides it derives from the sizes overflow.
+void check_made(c10::IntArrayRef sizes);
 
 // Each family defines its own.
 void define_basic(torch::Library& library);

@@ -53,10 +53,13 @@ Tensor align(const Tensor& b, const Tensor& a, std::int64_t axis) {
 }
 
 Tensor reshape(const Tensor& x, IntArrayRef shape, bool allow_zero) {
-  std::vector<std::int64_t> sizes = shape.vec();
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0 && !allow_zero) sizes[i] = x.size(static_cast<std::int64_t>(i));
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> stated;  // without the one that torch is to find
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    sizes.push_back(shape[i] == 0 && !allow_zero ? x.size(static_cast<std::int64_t>(i)) : shape[i]);
+    if (sizes.back() != -1) stated.push_back(sizes.back());
   }
+  check_made(stated);
   return x.reshape(sizes);
 }
 
@@ -141,13 +144,20 @@ Tensor slice(const Tensor& x, IntArrayRef starts, IntArrayRef ends, IntArrayRef 
 Tensor expand(const Tensor& x, IntArrayRef shape) {
   std::vector<std::int64_t> sizes = at::infer_size(x.sizes(), shape);
   // The view itself takes no memory, but whoever reads it takes the time, and mostly the memory, of all its elements.
-  std::int64_t elements = 1;
-  for (std::int64_t size : sizes) {
-    TORCH_CHECK(size == 0 || elements <= kMostElements / size, "an expanded tensor of more than ", kMostElements,
-                " elements");
-    elements *= std::max<std::int64_t>(size, 1);
-  }
+  check_made(sizes);
   return x.expand(sizes);
+}
+
+Tensor full(IntArrayRef sizes, const at::Scalar& fill, std::int64_t type) {
+  check_made(sizes);
+  return at::full(sizes, fill, static_cast<at::ScalarType>(type));
+}
+
+Tensor tile(const Tensor& x, IntArrayRef repeats) {
+  std::vector<std::int64_t> factors = x.sizes().vec();
+  factors.insert(factors.end(), repeats.begin(), repeats.end());
+  check_made(factors);
+  return at::tile(x, repeats);
 }
 
 Tensor shape(const Tensor& x, std::int64_t start, std::int64_t end) {
@@ -173,6 +183,12 @@ Tensor pad(const Tensor& x, IntArrayRef pads, IntArrayRef axes, std::int64_t mod
     std::int64_t axis = axes.empty() ? static_cast<std::int64_t>(i) : wrap(axes[i], x.dim());
     std::int64_t before = pads[i];
     std::int64_t after = pads[n + i];
+    TORCH_CHECK(
+        before >= -kMostElements && before <= kMostElements && after >= -kMostElements && after <= kMostElements,
+        before, " and ", after, " elements of padding");
+    std::vector<std::int64_t> sizes = result.sizes().vec();
+    sizes[static_cast<std::size_t>(axis)] += std::max<std::int64_t>(before, 0) + std::max<std::int64_t>(after, 0);
+    check_made(sizes);
     if (before < 0) result = result.slice(axis, -before, result.size(axis));
     if (after < 0) result = result.slice(axis, 0, std::max<std::int64_t>(result.size(axis) + after, 0));
     before = std::max<std::int64_t>(before, 0);
@@ -241,6 +257,8 @@ void define_basic(torch::Library& library) {
   library.def("split(Tensor x, int[] sizes, int axis, int parts) -> Tensor[]", split);
   library.def("slice(Tensor x, int[] starts, int[] ends, int[] axes, int[] steps) -> Tensor", slice);
   library.def("expand(Tensor x, int[] shape) -> Tensor", expand);
+  library.def("full(int[] sizes, Scalar fill, int type) -> Tensor", full);
+  library.def("tile(Tensor x, int[] repeats) -> Tensor", tile);
   library.def("shape(Tensor x, int start, int end) -> Tensor", shape);
   library.def("size(Tensor x) -> Tensor", size);
   library.def("pad(Tensor x, int[] pads, int[] axes, int mode, Scalar fill) -> Tensor", pad);

@@ -92,12 +92,14 @@ Tensor max_unpool(const Tensor& x, const Tensor& indices, IntArrayRef kernel, In
   std::vector<std::int64_t> inferred = {x.size(0), x.size(1)};
   for (std::int64_t i = 0; i < n; ++i)
     inferred.push_back((x.size(i + 2) - 1) * strides[i] - before[i] - after[i] + kernel[i]);
+  check_made(inferred);
   // The indices count in the inferred tensor; a given shape only makes room around it.
   std::int64_t count = c10::multiply_integers(inferred);
   Tensor flat = at::zeros({count}, x.options()).scatter(0, indices.reshape({-1}), x.reshape({-1}));
   Tensor result = flat.reshape(inferred);
   if (shape.empty()) return result;
   TORCH_CHECK(shape.size() == inferred.size(), "an output shape of ", shape.size(), " axes");
+  check_made(shape);
   std::vector<std::int64_t> amounts;
   for (std::int64_t i = n + 1; i >= 0; --i) {
     amounts.push_back(0);

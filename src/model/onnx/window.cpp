@@ -8,7 +8,10 @@ void check_list(const Node& node, const char* name, const std::vector<std::int64
                 std::int64_t least) {
   if (values.size() != length) node.refuse("has {} values in '{}' instead of {}", values.size(), name, length);
   for (std::int64_t value : values) {
-    if (value < least || value > (std::int64_t{1} << 31)) node.refuse("has the value {} in '{}'", value, name);
+    // Images are no larger.
+    constexpr std::int64_t kMost = 65536;
+    if (value < least || value > kMost)
+      node.refuse("has the value {} in '{}'; at most {} is supported", value, name, kMost);
   }
 }
 

@@ -54,8 +54,11 @@ std::int64_t BatchRunner::chunk_size() const {
   return std::max<std::int64_t>(1, kChunkBytes / (bytes * micro)) * micro;
 }
 
-Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, at::Tensor& confidence,
-                          std::int64_t& reexamined) const {
+at::Tensor confidences_of(const Judged& judged) {
+  return judged.logits.softmax(1).gather(1, judged.predicted.unsqueeze(1)).squeeze(1).contiguous();
+}
+
+Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const {
   Judged judged{images, {}, {}, {}, {}, {}, {}, {}, {}, corpus};
   Network& network = tracer_.network();
   if (needs_.traces) {
@@ -67,16 +70,14 @@ Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, at::Tensor& 
   reexamined += settle_close_calls(network, images, judged.logits);
   judged.predicted = judged.logits.argmax(1);
   if (needs_.traces) judged.traces.predicted = judged.predicted;
-  confidence = judged.logits.softmax(1).gather(1, judged.predicted.unsqueeze(1)).squeeze(1).contiguous();
   return judged;
 }
 
 Judged BatchRunner::judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t count) const {
   std::vector<at::Tensor> images;
   for (std::int64_t id = first; id < first + count; ++id) images.push_back(corpus.image(id));
-  at::Tensor confidence;
   std::int64_t unused = 0;
-  Judged judged = judge(at::stack(images), corpus, confidence, unused);
+  Judged judged = judge(at::stack(images), corpus, unused);
   for (std::int64_t id = first; id < first + count; ++id) {
     judged.labels.push_back(corpus.at(id).label);
     judged.parents.push_back(id);
@@ -198,8 +199,8 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
   at::Tensor images = all ? mutants.images : mutants.images.index_select(0, at::tensor(valid, at::kLong));
   mutants.references.reset();
   mutants.images.reset();
-  at::Tensor confidences;
-  Judged judged = judge(images, state.corpus, confidences, counters.reexamined);
+  Judged judged = judge(images, state.corpus, counters.reexamined);
+  at::Tensor confidences = confidences_of(judged);
   for (std::int64_t i : valid) {
     const Slot& slot = slots[static_cast<std::size_t>(i)];
     const Entry& parent = state.corpus.at(slot.parent);

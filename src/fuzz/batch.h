@@ -12,6 +12,9 @@
 
 namespace galvani {
 
+// [N] float: of the predicted classes.
+at::Tensor confidences_of(const Judged& judged);
+
 class BatchRunner {
  public:
   BatchRunner(const CampaignSettings& settings, Tracer& tracer, const MutationEngine& engine, const GuideNeeds& needs);
@@ -26,7 +29,7 @@ class BatchRunner {
 
  private:
   struct Slot;
-  Judged judge(const at::Tensor& images, Corpus& corpus, at::Tensor& confidence, std::int64_t& reexamined) const;
+  Judged judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const;
   void run_slots(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
   void run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
   std::int64_t chunk_size() const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "fuzz/rows.h"
@@ -41,14 +42,11 @@ void put_rows(ArchiveWriter& out, const std::vector<Record>& rows) {
   for (const Record& row : rows) put_row(out, row);
 }
 
-std::string shown(const std::string& value) {
-  return "'" + printable(value) + "'";
-}
-std::string shown(double value) {
-  return fmt::format("{:.17g}", value);
-}
 template <class T>
 std::string shown(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) return "'" + printable(value, value.size()) + "'";
+  // Doubles with all their digits, so that what is the same as text is the same.
+  if constexpr (std::is_same_v<T, double>) return fmt::format("{:.17g}", value);
   return fmt::format("{}", value);
 }
 
@@ -57,7 +55,6 @@ template <class Record>
 std::string field_difference(const Record& stored, const Record& now) {
   std::vector<std::string> before;
   std::string found;
-  // Doubles are written with all their digits, so that what is the same as text is the same.
   for_each_field(stored, [&](const char*, const auto& value) { before.push_back(shown(value)); });
   std::size_t next = 0;
   for_each_field(now, [&](const char* column, const auto& value) {

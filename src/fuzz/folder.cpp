@@ -89,10 +89,10 @@ bool check_beginning(const fs::path& folder) {
     }
     others.push_back(entry);
   }
-  // Killed between making the marker and writing it, nothing else was made.
-  bool empty_marker =
-      others.size() == 1 && others[0].path().filename() == kMarker && is_file(others[0]) && start_of(others[0]).empty();
-  if (empty_marker) return false;
+  // Killed before the marker was written to its end, nothing else was made.
+  bool half_marker = others.size() == 1 && others[0].path().filename() == kMarker && is_file(others[0]) &&
+                     kMarkerText.substr(0, start_of(others[0]).size()) == start_of(others[0]);
+  if (half_marker) return false;
   for (const fs::directory_entry& entry : others) {
     std::string name = entry.path().filename().string();
     if (!begun) refuse(folder, entry);

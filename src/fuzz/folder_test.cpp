@@ -95,6 +95,7 @@ TEST_F(FolderTest, AStartThatWasCutOffIsBegunAgain) {
   const std::pair<const char*, const char*> steps[] = {
       {"campaign.lock", ""},
       {"campaign.begun", ""},
+      {"campaign.begun", "galvani: a camp"},
       {"", ""},  // the marker is written
       {"campaign.db", ""},
       {"campaign.db-journal", "half"},

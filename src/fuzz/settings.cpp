@@ -123,7 +123,8 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
         return;
       }
     }
-    bad_input("{}: does not say {}.{}", path.string(), section, key);
+    bad_input("{}: does not say {}.{}; it is damaged, or another version of galvani began the campaign", path.string(),
+              section, key);
   });
   record.preprocess.input = record.input;
   return record;

@@ -23,16 +23,16 @@ void put(ArchiveWriter& out, const Record& record) {
   for_each_field(record, [&](const char*, const auto& value) { out.put(value); });
 }
 
-void get(ArchiveReader& in, std::string& value) {
-  value = in.get_text();
-}
-template <class T>
-std::enable_if_t<std::is_arithmetic_v<T>> get(ArchiveReader& in, T& value) {
-  value = in.get<T>();
-}
 template <class Record>
-std::enable_if_t<std::is_class_v<Record>> get(ArchiveReader& in, Record& record) {
-  for_each_field(record, [&](const char*, auto& value) { get(in, value); });
+void get(ArchiveReader& in, Record& record) {
+  for_each_field(record, [&](const char*, auto& value) {
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, std::string>) {
+      value = in.get_text();
+    } else {
+      value = in.get<T>();
+    }
+  });
 }
 
 void put_yields(ArchiveWriter& out, const std::vector<YieldRecord>& yields) {

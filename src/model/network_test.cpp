@@ -1,6 +1,7 @@
 #include "galvani/model/network.h"
 
 #include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
 #include <torch/script.h>
 
 #include "galvani/base/error.h"
@@ -249,6 +250,31 @@ TEST(Network, SavedFileGivesTheSameBits) {
     EXPECT_EQ(again->card().to_json(), c.network->card().to_json());
     EXPECT_EQ(again->taps().size(), c.network->taps().size());
   }
+}
+
+TEST(Network, WeightsBesideTheFileArePartOfItsHash) {
+  TemporaryFolder folder;
+  Rng rng(1);
+  ::onnx::ModelProto model;
+  ASSERT_TRUE(
+      model.ParseFromString(architectures().create(Spec::parse("lenet1"), ArchitectureShape{1, 28, 28, 10}, rng)));
+  ::onnx::TensorProto& weight = *model.mutable_graph()->mutable_initializer(0);
+  std::string bytes = weight.raw_data();
+  ASSERT_GT(bytes.size(), 4U);
+  weight.clear_raw_data();
+  weight.set_data_location(::onnx::TensorProto::EXTERNAL);
+  auto* entry = weight.add_external_data();
+  entry->set_key("location");
+  entry->set_value("weights.bin");
+  write_file(folder / "model.onnx", model.SerializeAsString());
+  auto hash = [&](const std::string& content) {
+    write_file(folder / "weights.bin", content);
+    return Network::load(folder / "model.onnx")->info().sha256;
+  };
+  std::string before = hash(bytes);
+  EXPECT_EQ(hash(bytes), before);
+  bytes[0] = static_cast<char>(bytes[0] ^ 1);
+  EXPECT_NE(hash(bytes), before);
 }
 
 TEST(Network, NamesBothFormatsOfALayerAlike) {

@@ -29,24 +29,25 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string name_of(const Network& network, const Dataset& data, std::int64_t label) {
-  const auto& names = network.card().class_names;
-  return label < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(label)]
-                                                         : data.class_name(label);
+std::int64_t not_a_number(const Predictions& predictions) {
+  return (predictions.labels == kNotANumber).sum().item<std::int64_t>();
 }
 
-// One row per image: index, true label (empty if unknown), predicted label and name, probability of every class.
+// One row per image: index, true label (empty if unknown), predicted label and name, probability of every class (empty
+// if the verdict is not a number).
 std::string as_csv(const Network& network, const Dataset& data, const Predictions& predictions) {
   auto labels = predictions.labels.accessor<std::int64_t, 1>();
   auto truth = data.labels.accessor<std::int64_t, 1>();
   auto p = predictions.probabilities.accessor<float, 2>();
+  auto confidence = predictions.confidence.accessor<float, 1>();
   std::string text = "index,label,predicted,name,confidence";
   for (std::int64_t c = 0; c < p.size(1); ++c) text += fmt::format(",p{}", c);
   text += "\n";
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
     text += fmt::format("{},{},{},{},{:.6g}", i, truth[i] < 0 ? "" : std::to_string(truth[i]), labels[i],
-                        csv_field(name_of(network, data, labels[i])), p[i][labels[i]]);
-    for (std::int64_t c = 0; c < p.size(1); ++c) text += fmt::format(",{:.6g}", p[i][c]);
+                        csv_field(verdict_name(network, data, labels[i])), confidence[i]);
+    for (std::int64_t c = 0; c < p.size(1); ++c)
+      text += labels[i] == kNotANumber ? "," : fmt::format(",{:.6g}", p[i][c]);
     text += "\n";
   }
   return text;
@@ -60,7 +61,8 @@ std::string as_json(const Network& network, const Dataset& data, const Predictio
   json j = {{"model", network.info().path},
             {"data", data.name},
             {"images", data.size()},
-            {"classes", network.info().classes}};
+            {"classes", network.info().classes},
+            {"not_a_number", not_a_number(predictions)}};
   j["accuracy"] = evaluation != nullptr ? json(evaluation->accuracy) : json();
   j["predictions"] = json::array();
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
@@ -69,8 +71,8 @@ std::string as_json(const Network& network, const Dataset& data, const Predictio
     j["predictions"].push_back({{"index", i},
                                 {"label", truth[i] < 0 ? json() : json(truth[i])},
                                 {"predicted", labels[i]},
-                                {"name", name_of(network, data, labels[i])},
-                                {"probabilities", row}});
+                                {"name", verdict_name(network, data, labels[i])},
+                                {"probabilities", labels[i] == kNotANumber ? json() : json(row)}});
   }
   return j.dump(1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace) + "\n";
 }
@@ -93,9 +95,11 @@ void run(const Common& common, PredictFlags& flags) {
   } else {
     write_file(flags.output, text);
   }
-  log::info("{} images in {:.2f} s ({:.0f} images/s){}{}", data.size(), seconds,
+  std::int64_t unknown = not_a_number(predictions);
+  log::info("{} images in {:.2f} s ({:.0f} images/s){}{}{}", data.size(), seconds,
             static_cast<double>(data.size()) / seconds,
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",
+            unknown > 0 ? fmt::format(", {} are {}", unknown, kNotANumberName) : "",
             flags.output.empty() ? "" : ", written to " + flags.output);
 }
 

@@ -66,9 +66,9 @@ Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, at::Tensor& 
     judged.logits = network.run(images).logits;
   }
   reexamined += settle_close_calls(network, images, judged.logits);
-  judged.predicted = judged.logits.argmax(1);
+  judged.predicted = verdicts(judged.logits);
   if (needs_.traces) judged.traces.predicted = judged.predicted;
-  confidence = judged.logits.softmax(1).gather(1, judged.predicted.unsqueeze(1)).squeeze(1).contiguous();
+  confidence = confidences(judged.logits.softmax(1), judged.predicted);
   return judged;
 }
 

@@ -20,6 +20,8 @@
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
 #include "galvani/fuzz/reader.h"
+#include "galvani/fuzz/summary.h"
+#include "galvani/model/evaluate.h"
 #include "galvani/mutate/engine.h"
 
 namespace galvani {
@@ -359,6 +361,7 @@ struct Campaign::Impl {
     status.repeat_until = store->last_batch();
     CampaignReader reader(folder);
     status.history = reader.timeline(CampaignStatus::kHistory / 2);
+    status.not_a_number = summarise(reader).not_a_number;
     std::int64_t last = store->last_fault();
     FaultFilter filter;
     filter.first = std::max<std::int64_t>(1, last - static_cast<std::int64_t>(CampaignStatus::kRecent) + 1);
@@ -387,6 +390,7 @@ struct Campaign::Impl {
   void note_batch(const BatchRecord& batch, double batch_seconds, std::int64_t batch_valid) {
     if (!batch.inputs.empty()) kept_time = Clock::now();
     if (!batch.faults.empty()) fault_time = Clock::now();
+    for (const FaultRecord& fault : batch.faults) status.not_a_number += fault.predicted == kNotANumber ? 1 : 0;
     std::size_t fresh = std::min(batch.faults.size(), CampaignStatus::kRecent);
     status.recent.insert(status.recent.begin(), batch.faults.rbegin(),
                          batch.faults.rbegin() + static_cast<std::ptrdiff_t>(fresh));

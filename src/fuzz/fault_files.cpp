@@ -11,6 +11,8 @@
 
 #include "galvani/base/error.h"
 #include "galvani/data/image.h"
+#include "galvani/fuzz/records.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -66,8 +68,12 @@ bool read_bytes(const fs::path& path, std::size_t size, std::string& bytes) {
 
 }  // namespace
 
+std::string fault_name(std::int64_t id, std::int64_t label, std::int64_t predicted) {
+  return fmt::format("{:08}-{}-{}.png", id, label, predicted == kNotANumber ? "nan" : std::to_string(predicted));
+}
+
 std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predicted) {
-  return fmt::format("faults/{:08}-{}-{}.png", id, label, predicted);
+  return "faults/" + fault_name(id, label, predicted);
 }
 
 std::string encode_mutant(const std::uint8_t* pixels, const ImageShape& shape) {

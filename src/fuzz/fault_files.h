@@ -1,4 +1,4 @@
-// faults/NNNNNNNN-<true>-<predicted>.png
+// faults/NNNNNNNN-<true>-<predicted>.png, or -nan.png where the verdict is not a number
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/data/image.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -106,6 +107,7 @@ const CampaignRecord& CampaignReader::record() const {
 }
 
 std::string CampaignReader::class_name(std::int64_t label) const {
+  if (label == kNotANumber) return kNotANumberName;
   auto found = impl_->class_names.find(label);
   return found == impl_->class_names.end() || found->second.empty() ? std::to_string(label) : found->second;
 }
@@ -159,16 +161,17 @@ std::vector<YieldRecord> CampaignReader::by_class() const {
       Statement(impl_->database, "SELECT name, mutants, valid, kept, faults, kept_faults FROM classes ORDER BY label"));
 }
 
-std::vector<std::int64_t> CampaignReader::confusion() const {
+std::vector<ConfusionRecord> CampaignReader::confusion() const {
   std::int64_t n = classes();
-  std::vector<std::int64_t> result(static_cast<std::size_t>(n * n), 0);
-  Statement rows(impl_->database, "SELECT label, predicted, count(*) FROM faults GROUP BY label, predicted");
+  std::vector<ConfusionRecord> result;
+  Statement rows(impl_->database,
+                 "SELECT label, predicted, count(*) FROM faults GROUP BY label, predicted ORDER BY label, predicted");
   while (rows.step()) {
-    std::int64_t label = rows.integer(0);
-    std::int64_t predicted = rows.integer(1);
-    if (label < 0 || label >= n || predicted < 0 || predicted >= n)
+    ConfusionRecord cell{rows.integer(0), rows.integer(1), rows.integer(2)};
+    bool known = cell.predicted == kNotANumber || (cell.predicted >= 0 && cell.predicted < n);
+    if (cell.label < 0 || cell.label >= n || !known)
       bad_input("{}: has a fault of a class that the model does not know", folder().string());
-    result[static_cast<std::size_t>(label * n + predicted)] = rows.integer(2);
+    result.push_back(cell);
   }
   return result;
 }
@@ -195,8 +198,8 @@ void CampaignReader::for_each_fault(const FaultFilter& filter,
                                     const std::function<void(const FaultRecord&)>& visit) const {
   Statement rows(impl_->database,
                  std::string(kFaultColumns) +
-                     "WHERE id >= ?1 AND (?2 < 0 OR label = ?2) AND (?3 < 0 OR predicted = ?3) AND (?4 "
-                     "= 0 OR input != 0) AND (?5 = 0 OR is_distinct = 1) ORDER BY id LIMIT ?6");
+                     "WHERE id >= ?1 AND (?2 IS NULL OR label = ?2) AND (?3 IS NULL OR predicted = ?3) AND "
+                     "(?4 = 0 OR input != 0) AND (?5 = 0 OR is_distinct = 1) ORDER BY id LIMIT ?6");
   rows.bind(filter.first, filter.label, filter.predicted, filter.kept_only, filter.distinct_only,
             filter.most > 0 ? filter.most : std::int64_t{-1});
   while (rows.step()) visit(fault_of(rows));

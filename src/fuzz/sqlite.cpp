@@ -48,6 +48,13 @@ std::string_view Statement::blob(int column) const {
 void Statement::set(int index, std::int64_t value) {
   if (int code = sqlite3_bind_int64(statement_.get(), index + 1, value); code != SQLITE_OK) database_->failed(code);
 }
+void Statement::set(int index, const std::optional<std::int64_t>& value) {
+  if (value) {
+    set(index, *value);
+  } else if (int code = sqlite3_bind_null(statement_.get(), index + 1); code != SQLITE_OK) {
+    database_->failed(code);
+  }
+}
 void Statement::set(int index, double value) {
   if (int code = sqlite3_bind_double(statement_.get(), index + 1, value); code != SQLITE_OK) database_->failed(code);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,7 @@ class Statement {
   void set(int index, std::int64_t value);
   void set(int index, int value) { set(index, static_cast<std::int64_t>(value)); }
   void set(int index, bool value) { set(index, static_cast<std::int64_t>(value)); }
+  void set(int index, const std::optional<std::int64_t>& value);
   void set(int index, double value);
   void set(int index, const std::string& value);
   void set(int index, const Blob& value);

@@ -929,6 +929,83 @@ def _(w):
     w.refused(3, "faults", "no-such-run", names="no-such-run")
 
 
+# Pixels so large that the scores of bright images overflow: a model that gives NaN for some inputs.
+OVERFLOW = ["--range", "0..1.5e37"]
+
+
+@check("scores that are not a number are faults of their own kind")
+def _(w):
+    run = ["fuzz", "eight.onnx", *FUZZ, *OVERFLOW, "--guide", "random", "--iterations", 24]
+    lines = [json.loads(line) for line in w.done(*run, "-o", "nan-run", "--json").out.splitlines()]
+    count = lines[-1]["not_a_number"]
+    expect(0 < count < lines[-1]["faults"], f"{count} of {lines[-1]['faults']} faults are not a number")
+    expect_equal(lines[-2]["not_a_number"], count, "the number in the last event")
+    stats = json.loads(w.done("stats", "nan-run", "--json").out)
+    cells = [cell for cell in stats["confusion"] if cell["predicted"] == -1]
+    expect_equal((sum(cell["faults"] for cell in cells), {cell["predicted_name"] for cell in cells}),
+                 (count, {"not a number"}), "the faults of the confusion")
+    expect_equal(stats["outputs"], stats["valid"] - count, "what random keeps")
+    wrong = [seed for seed in stats["wrong_seeds"] if seed["predicted"] == -1]
+    expect(wrong and all(seed["confidence"] == 0 for seed in wrong), "no seed without a verdict")
+    for arguments in (["stats", "nan-run"], ["stats", "nan-run", "--wrong-seeds"], ["faults", "nan-run"]):
+        expect("not a number" in w.done(*arguments).out, f"{' '.join(arguments)} does not say it")
+    replay = json.loads(w.done("replay", "nan-run", "--json").out)
+    expect_equal((replay["as_before"], replay["not_a_number"]), (stats["faults"], count), "the replay")
+    for name in ("nan", "not a number"):
+        found = json.loads(w.done("faults", "nan-run", "--pred", name, "--most", 0, "--json").out)["faults"]
+        expect_equal(len(found), count, "the listed faults")
+        for fault in found:
+            expect(re.fullmatch(r"faults/\d{8}-\d-nan\.png", fault["file"]) and not fault["kept"], str(fault))
+    w.done("faults", "nan-run", "--cluster")
+    small = json.loads(w.done("faults", "nan-run", "--pred", "nan", "--minimise", "--most", 3, "--json").out)["faults"]
+    expect_equal([fault["minimised_predicted"] for fault in small], [-1] * 3, "the verdicts of what was minimised")
+    w.done("report", "nan-run")
+    expect('"not a number"' in (w / "nan-run/report.html").read_text(), "the page does not say it")
+    w.done("export", "nan-run", "--to", "csv", "-o", "nan.csv")
+    rows = [row for row in csv.DictReader((w / "nan.csv").open()) if row["predicted"] == "-1"]
+    expect_equal((len(rows), {row["predicted_name"] for row in rows}), (count, {"not a number"}), "the exported rows")
+    w.done("export", "nan-run", "--to", "npz", "-o", "nan.npz")
+    predicted = zipfile.ZipFile(w / "nan.npz").read("predicted.npy")[-8 * stats["faults"]:]
+    expect_equal(struct.unpack(f"<{stats['faults']}q", predicted).count(-1), count, "the exported verdicts")
+    gate = w.run(*run, "-o", "nan-run", "--fail-if", "not-a-number>0", "--junit", "nan.xml")
+    expect(gate.code == 1 and "not a number" in (w / "nan.xml").read_text(), "the gate does not see it")
+    w.done("fuzz", "-o", "nan-run", "--iterations", 32)
+    # The guide is never shown such mutants, so its coverage stays a number; the same in one go or two.
+    for folder, parts in (("nan-kmnc", (24,)), ("nan-parts", (12, 24))):
+        for iterations in parts:
+            w.done("fuzz", "eight.onnx", *FUZZ[:2], *OVERFLOW, *FUZZ[4:], "--train", "digits:train[0:200]", "--taps", "fc3",
+                   "--guide", "kmnc", "--iterations", iterations, "-o", folder)
+    expect(store(w / "nan-kmnc") == store(w / "nan-parts"), "two parts lead elsewhere")
+    compared = json.loads(w.done("compare", "nan-run", "nan-kmnc", "--json").out)
+    expect(all(run["not-a-number"] > 0 for run in compared["runs"]), "the comparison does not count them")
+
+
+@check("predict, inspect, cover and trace name scores that are not a number")
+def _(w):
+    model = ["eight.onnx", *TEST, *OVERFLOW]
+    said = json.loads(w.done("predict", *model, "--json").out)
+    unknown = [p for p in said["predictions"] if p["predicted"] == -1]
+    expect(0 < len(unknown) < 300, f"{len(unknown)} predictions are not a number")
+    expect_equal((said["not_a_number"], unknown[0]["name"], unknown[0]["probabilities"]),
+                 (len(unknown), "not a number", None), "what predict says")
+    result = w.done("predict", *model)
+    rows = [row for row in csv.DictReader(io.StringIO(result.out)) if row["predicted"] == "-1"]
+    expect_equal((len(rows), rows[0]["name"], rows[0]["confidence"], rows[0]["p3"]), (len(unknown), "not a number", "0", ""), "the CSV")
+    expect(f"{len(unknown)} are not a number" in result.err, result.err)
+    info = json.loads(w.done("inspect", *model, "--json").out)
+    expect_equal((sum(info["not_a_number"]), info["correct"]),
+                 (len(unknown), sum(p["predicted"] == p["label"] for p in said["predictions"])), "what inspect says")
+    expect_equal(sum(map(sum, info["confusion"])) + len(unknown), 300, "the sum of the confusion table")
+    expect("not a number" in w.done("inspect", *model).out, "the table has no column for them")
+    covered = w.done("cover", *model, "--criteria", "nc,tknc,cc", "--taps", "fc3", "--json")
+    found = json.loads(covered.out)
+    expect_equal((found["dropped"], [c["dropped"] for c in found["criteria"]]), (len(unknown), [len(unknown)] * 3), "dropped inputs")
+    expect_equal(covered.err.count("NaN or infinite"), 1, "how often it is said")
+    traced = w.done("trace", *model, "--taps", "fc3", "-o", "nan-traces.npz", "--json")
+    expect_equal(json.loads(traced.out)["not_finite"], len(unknown), "what trace counts")
+    expect_equal(traced.err.count("NaN or infinite"), 1, "how often it is said")
+
+
 @check("fuzz on a terminal: a screen that is given back")
 def _(w):
     try:

@@ -26,8 +26,13 @@ class Sha256 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned int length = 0;
     EVP_DigestFinal_ex(context_.get(), digest, &length);
+    constexpr const char* kDigits = "0123456789abcdef";
     std::string hex;
-    for (unsigned int i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest[i]);
+    hex.reserve(std::size_t{2} * length);
+    for (unsigned int i = 0; i < length; ++i) {
+      hex += kDigits[digest[i] >> 4];
+      hex += kDigits[digest[i] & 15];
+    }
     return hex;
   }
 

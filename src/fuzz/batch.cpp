@@ -110,6 +110,7 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
     std::int64_t id = state.scheduler->pick(state.corpus.entries(), rng);
     if (state.corpus.at(id).picks == 0) --state.never_picked;
     state.corpus.count_pick(id);
+    state.picks.add(id);
     batch.picks.push_back(id);
     open.push_back({id, iteration, 0});
   }
@@ -144,6 +145,7 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
     state.last_kept = counters.iterations;
   }
   batch.counters = counters;
+  batch.totals = totals_value(state.yields, state.picks);
   return batch;
 }
 

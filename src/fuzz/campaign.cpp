@@ -186,6 +186,7 @@ struct Campaign::Impl {
                       0,
                       0,
                       {},
+                      {},
                       {}});
     for (std::size_t i = 0; i < seeds.records.size(); ++i)
       state->corpus.add_seed(seeds.records[i].label, seeds.records[i].gain, seeds.images[i]);
@@ -206,17 +207,22 @@ struct Campaign::Impl {
     chosen = &seeds;
     std::vector<double> gains = runner->absorb_seeds(*state);
     chosen = nullptr;
-    std::vector<NewSeed> rows;
-    std::vector<std::string> hashes;
+    Beginning beginning;
     for (std::size_t i = 0; i < seeds.records.size(); ++i) {
       seeds.records[i].gain = gains[i];
       state->corpus.set_gain(seeds.records[i].id, gains[i]);
       const at::Tensor& image = seeds.images[i];
-      rows.push_back({seeds.records[i], encode_png(image)});
-      hashes.push_back(sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())}));
+      seeds.records[i].sha256 =
+          sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
+      beginning.seeds.push_back({seeds.records[i], encode_png(image)});
     }
     check_interrupt();
-    Store::create(folder, rows, hashes, seeds.wrong, names, state->counters);
+    beginning.identity = record.identity();
+    beginning.wrong = seeds.wrong;
+    beginning.classes = names;
+    beginning.counters = state->counters;
+    beginning.totals = totals_value(state->yields, state->picks);
+    Store::create(folder, beginning);
     if (!record.profile_sha256.empty()) profile->save(stored_profile(folder));
     // From here on the campaign exists.
     write_file(folder / "campaign.toml", record.to_toml());
@@ -226,7 +232,7 @@ struct Campaign::Impl {
 
   void open_store(const CampaignSubject& subject) {
     store.emplace(folder);
-    snapshots.emplace(folder / "state", sha256(record.to_toml()));
+    snapshots.emplace(folder / "state", record.identity());
     if (!engine) {
       Seeds seeds = load_seeds();
       if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
@@ -273,7 +279,7 @@ struct Campaign::Impl {
       if (batch > last) continue;
       try {
         std::unique_ptr<Guide> guide = fresh_guide();
-        Snapshots::Loaded loaded = snapshots->load(batch, *guide);
+        Snapshots::Loaded loaded = snapshots->load(batch, store->chain(batch), *guide);
         restore(std::move(loaded), std::move(guide));
         return;
       } catch (const Error& e) {
@@ -306,6 +312,7 @@ struct Campaign::Impl {
     for (std::size_t i = 0; i < loaded.picks.size(); ++i) {
       state->corpus.set_picks(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
       state->never_picked += loaded.picks[i] == 0 ? 1 : 0;
+      state->picks.add(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
     }
     state->counters = loaded.counters;
     state->yields = std::move(loaded.yields);
@@ -316,22 +323,20 @@ struct Campaign::Impl {
   // --- working
 
   // Whether the repeated batch came out as it did the first time.
-  void check_repeated() {
-    CampaignCounters stored = store->counters(state->counters.batches);
-    const CampaignCounters& now = state->counters;
-    if (stored.valid != now.valid || stored.kept != now.kept || stored.faults != now.faults ||
-        stored.covered != now.covered)
+  void check_repeated(const BatchRecord& batch) {
+    std::string difference = store->repeated_otherwise(batch);
+    if (!difference.empty())
       fail(ErrorCode::environment,
-           "{}: batch {} does not come out as it did the first time, so the campaign cannot be gone on with; was it "
-           "begun on another kind of processor, or with other versions of the libraries?",
-           folder.string(), now.batches);
+           "{}: batch {} does not come out as it did the first time ({}), so the campaign cannot be gone on with; was "
+           "it begun on another kind of processor, or with other versions of the libraries?",
+           folder.string(), batch.counters.batches, difference);
   }
 
   double seconds() const { return base_seconds + since(session_start); }
 
   void snapshot() {
     if (state->counters.batches == snapshot_batch) return;
-    snapshots->save(*state);
+    snapshots->save(*state, store->chain(state->counters.batches));
     snapshot_batch = state->counters.batches;
     snapshot_time = Clock::now();
     // Often at first, so that a process that is soon killed again still gets further.
@@ -459,7 +464,7 @@ struct Campaign::Impl {
              folder.string(), state->counters.batches, status.repeat_until);
       }
       BatchRecord batch = runner->run(*state);
-      check_repeated();
+      check_repeated(batch);
       repeated = true;
       update_status();
       for (Listener* listener : listeners) listener->batch(status, batch.faults);

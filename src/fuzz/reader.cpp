@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -15,60 +16,35 @@ namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kFaultColumns =
-    "SELECT id, parent, seed, iteration, slot, rule, affine, label, predicted, confidence, is_distinct, sha256, input, "
-    "file FROM faults ";
-constexpr const char* kInputColumns =
-    "SELECT inputs.id, parent, seed, iteration, slot, rule, affine, label, predicted, confidence, is_distinct, sha256, "
-    "gain, fault, coalesce(picks.count, 0) FROM inputs LEFT JOIN picks ON picks.id = inputs.id ";
-constexpr const char* kBatchColumns =
-    "SELECT batches.batch, iterations, mutants, valid, kept, distinct_kept, faults, distinct_faults, kept_faults, "
-    "resets, reexamined, covered, coverable, coalesce(clock.seconds, 0) FROM batches LEFT JOIN clock ON clock.batch = "
-    "batches.batch ";
 constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 30;
 
-void fill(MutantRecord& record, const Statement& row) {
-  record.id = row.integer(0);
-  record.parent = row.integer(1);
-  record.seed = row.integer(2);
-  record.iteration = row.integer(3);
-  record.slot = row.integer(4);
-  record.rule = row.text(5);
-  record.affine = row.integer(6) != 0;
-  record.label = row.integer(7);
-  record.predicted = row.integer(8);
-  record.confidence = row.real(9);
-  record.distinct = row.integer(10) != 0;
-  record.sha256 = row.text(11);
+std::string select_faults() {
+  return "SELECT " + columns<FaultRecord>() + " FROM faults ";
+}
+std::string select_inputs() {
+  return "SELECT " + columns<InputRecord>("inputs") +
+         ", coalesce(picks.count, 0) FROM inputs LEFT JOIN picks ON picks.id = inputs.id ";
+}
+std::string select_batches() {
+  return "SELECT " + columns<CampaignCounters>("batches") +
+         ", coalesce(clock.seconds, 0) FROM batches LEFT JOIN clock ON clock.batch = batches.batch ";
 }
 
 FaultRecord fault_of(const Statement& row) {
   FaultRecord record;
-  fill(record, row);
-  record.input = row.integer(12);
-  record.file = row.text(13);
+  read_row(row, record);
   return record;
 }
 
 InputRecord input_of(const Statement& row) {
   InputRecord record;
-  fill(record, row);
-  record.gain = row.real(12);
-  record.fault = row.integer(13) != 0;
-  record.picks = row.integer(14);
+  record.picks = row.integer(read_row(row, record));
   return record;
 }
 
 TimelinePoint point_of(const Statement& row) {
   TimelinePoint point;
-  std::int64_t* counts[] = {&point.batches,     &point.iterations,    &point.mutants,   &point.valid,
-                            &point.kept,        &point.distinct_kept, &point.faults,    &point.distinct_faults,
-                            &point.kept_faults, &point.resets,        &point.reexamined};
-  int column = 0;
-  for (std::int64_t* count : counts) *count = row.integer(column++);
-  point.covered = row.real(column++);
-  point.coverable = row.real(column++);
-  point.seconds = row.real(column);
+  point.seconds = row.real(read_row(row, point));
   return point;
 }
 
@@ -78,6 +54,7 @@ struct CampaignReader::Impl {
   Impl(const fs::path& where, CampaignRecord stated)
       : folder(where), record(std::move(stated)), database(where / "campaign.db", Database::Mode::read) {
     check_schema(database, (folder / "campaign.db").string());
+    check_identity(database, record, (folder / "campaign.toml").string());
     Statement rows(database, "SELECT label, name FROM classes");
     while (rows.step()) class_names[rows.integer(0)] = rows.text(1);
   }
@@ -113,7 +90,7 @@ std::string CampaignReader::class_name(std::int64_t label) const {
 }
 
 CampaignCounters CampaignReader::counters() const {
-  Statement row(impl_->database, std::string(kBatchColumns) + "ORDER BY batches.batch DESC LIMIT 1");
+  Statement row(impl_->database, select_batches() + "ORDER BY batches.batch DESC LIMIT 1");
   TimelinePoint last = row.step() ? point_of(row) : TimelinePoint();
   return static_cast<const CampaignCounters&>(last);
 }
@@ -128,7 +105,7 @@ std::vector<TimelinePoint> CampaignReader::timeline(std::size_t points) const {
   auto n = static_cast<std::size_t>(count.step() ? count.integer(0) : 0);
   std::vector<TimelinePoint> result;
   // The k-th of `points` is row k·(n-1)/(points-1): with both ends, evenly spaced.
-  Statement rows(impl_->database, std::string(kBatchColumns) + "ORDER BY batches.batch");
+  Statement rows(impl_->database, select_batches() + "ORDER BY batches.batch");
   bool all = points == 0 || points >= n;
   std::size_t row = 0;
   while (rows.step()) {
@@ -139,26 +116,12 @@ std::vector<TimelinePoint> CampaignReader::timeline(std::size_t points) const {
   return result;
 }
 
-namespace {
-
-std::vector<YieldRecord> yields(Statement rows) {
-  std::vector<YieldRecord> result;
-  while (rows.step())
-    result.push_back(
-        {rows.text(0), rows.integer(1), rows.integer(2), rows.integer(3), rows.integer(4), rows.integer(5)});
-  return result;
-}
-
-}  // namespace
-
 std::vector<YieldRecord> CampaignReader::mutators() const {
-  return yields(
-      Statement(impl_->database, "SELECT name, mutants, valid, kept, faults, kept_faults FROM mutators ORDER BY name"));
+  return read_yields(impl_->database).mutators;
 }
 
 std::vector<YieldRecord> CampaignReader::by_class() const {
-  return yields(
-      Statement(impl_->database, "SELECT name, mutants, valid, kept, faults, kept_faults FROM classes ORDER BY label"));
+  return read_yields(impl_->database).classes;
 }
 
 std::vector<ConfusionRecord> CampaignReader::confusion() const {
@@ -178,26 +141,27 @@ std::vector<ConfusionRecord> CampaignReader::confusion() const {
 
 std::vector<SeedRecord> CampaignReader::seeds() const {
   std::vector<SeedRecord> result;
-  Statement rows(
-      impl_->database,
-      "SELECT seeds.id, item, label, confidence, gain, coalesce(picks.count, 0) FROM seeds LEFT JOIN picks ON "
-      "picks.id = seeds.id ORDER BY seeds.id");
-  while (rows.step())
-    result.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3), rows.real(4), rows.integer(5)});
+  Statement rows(impl_->database,
+                 "SELECT " + columns<SeedRecord>("seeds") +
+                     ", coalesce(picks.count, 0) FROM seeds LEFT JOIN picks ON picks.id = seeds.id ORDER BY seeds.id");
+  while (rows.step()) {
+    SeedRecord& seed = result.emplace_back();
+    seed.picks = rows.integer(read_row(rows, seed));
+  }
   return result;
 }
 
 std::vector<WrongSeedRecord> CampaignReader::wrong_seeds() const {
   std::vector<WrongSeedRecord> result;
-  Statement rows(impl_->database, "SELECT item, label, predicted, confidence FROM wrong_seeds ORDER BY item");
-  while (rows.step()) result.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)});
+  Statement rows(impl_->database, "SELECT " + columns<WrongSeedRecord>() + " FROM wrong_seeds ORDER BY item");
+  while (rows.step()) read_row(rows, result.emplace_back());
   return result;
 }
 
 void CampaignReader::for_each_fault(const FaultFilter& filter,
                                     const std::function<void(const FaultRecord&)>& visit) const {
   Statement rows(impl_->database,
-                 std::string(kFaultColumns) +
+                 select_faults() +
                      "WHERE id >= ?1 AND (?2 IS NULL OR label = ?2) AND (?3 IS NULL OR predicted = ?3) AND "
                      "(?4 = 0 OR input != 0) AND (?5 = 0 OR is_distinct = 1) ORDER BY id LIMIT ?6");
   rows.bind(filter.first, filter.label, filter.predicted, filter.kept_only, filter.distinct_only,
@@ -212,19 +176,19 @@ std::vector<FaultRecord> CampaignReader::faults(const FaultFilter& filter) const
 }
 
 FaultRecord CampaignReader::fault(std::int64_t id) const {
-  Statement row(impl_->database, std::string(kFaultColumns) + "WHERE id = ?");
+  Statement row(impl_->database, select_faults() + "WHERE id = ?");
   row.bind(id);
   if (!row.step()) bad_usage("{}: has no fault {}", folder().string(), id);
   return fault_of(row);
 }
 
 void CampaignReader::for_each_input(const std::function<void(const InputRecord&)>& visit) const {
-  Statement rows(impl_->database, std::string(kInputColumns) + "ORDER BY inputs.id");
+  Statement rows(impl_->database, select_inputs() + "ORDER BY inputs.id");
   while (rows.step()) visit(input_of(rows));
 }
 
 InputRecord CampaignReader::input(std::int64_t id) const {
-  Statement row(impl_->database, std::string(kInputColumns) + "WHERE inputs.id = ?");
+  Statement row(impl_->database, select_inputs() + "WHERE inputs.id = ?");
   row.bind(id);
   if (!row.step()) bad_usage("{}: has no kept mutant {}", folder().string(), id);
   return input_of(row);

@@ -66,7 +66,9 @@ CREATE TABLE batches(
   resets INTEGER NOT NULL,
   reexamined INTEGER NOT NULL,
   covered REAL NOT NULL,
-  coverable REAL NOT NULL);
+  coverable REAL NOT NULL,
+  totals TEXT NOT NULL,
+  chain TEXT NOT NULL);
 CREATE TABLE mutators(
   name TEXT PRIMARY KEY,
   mutants INTEGER NOT NULL,
@@ -87,9 +89,11 @@ CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL);
 
 }  // namespace
 
-void create_schema(Database& database) {
+void create_schema(Database& database, const std::string& identity) {
   database.execute(kTables);
-  Statement(database, "INSERT INTO meta VALUES('schema', ?)").run(std::to_string(kSchemaVersion));
+  Statement add(database, "INSERT INTO meta VALUES(?, ?)");
+  add.run(std::string("schema"), std::to_string(kSchemaVersion));
+  add.run(std::string("identity"), identity);
 }
 
 void check_schema(Database& database, const std::string& name) {
@@ -98,6 +102,15 @@ void check_schema(Database& database, const std::string& name) {
   if (version.text(0) != std::to_string(kSchemaVersion))
     bad_input("{}: is written in version {} of the store, this program knows version {}", name,
               printable(version.text(0)), kSchemaVersion);
+}
+
+void check_identity(Database& database, const CampaignRecord& record, const std::string& name) {
+  Statement identity(database, "SELECT value FROM meta WHERE key = 'identity'");
+  if (!identity.step() || identity.text(0) != record.identity())
+    bad_input(
+        "{}: was edited after the campaign began, for its values are not those the store was made with; put back "
+        "what was in it",
+        name);
 }
 
 }  // namespace galvani

@@ -4,13 +4,17 @@
 #include <string>
 
 #include "fuzz/sqlite.h"
+#include "galvani/fuzz/settings.h"
 
 namespace galvani {
 
-constexpr int kSchemaVersion = 1;
+constexpr int kSchemaVersion = 2;
 
-void create_schema(Database& database);
+// `identity` is CampaignRecord::identity.
+void create_schema(Database& database, const std::string& identity);
 // Error(bad_input) unless the database has our tables in the version we know; `name` is the file.
 void check_schema(Database& database, const std::string& name);
+// Error(bad_input) unless the store was begun with this record; `name` is the record's file.
+void check_identity(Database& database, const CampaignRecord& record, const std::string& name);
 
 }  // namespace galvani

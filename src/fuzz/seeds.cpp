@@ -45,7 +45,7 @@ Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, st
       std::int64_t predicted = said.labels.data_ptr<std::int64_t>()[i - first];
       auto sure = static_cast<double>(said.confidence.data_ptr<float>()[i - first]);
       if (predicted == labels[item]) {
-        seeds.records.push_back({static_cast<std::int64_t>(seeds.records.size()) + 1, item, predicted, sure, 0, 0});
+        seeds.records.push_back({static_cast<std::int64_t>(seeds.records.size()) + 1, item, predicted, sure, 0, 0, {}});
         seeds.images.push_back(data.images[item].clone());
       } else {
         seeds.wrong.push_back({item, labels[item], predicted, sure});

@@ -14,8 +14,11 @@
 namespace galvani {
 namespace {
 
-// Whether a value must be the same for a folder to be gone on with.
-enum class Matters { yes, no };
+enum class Matters {
+  no,     // where things were, which may change
+  fixed,  // part of what the campaign is, but nothing that a command can ask for
+  yes,    // must be the same for a folder to be gone on with
+};
 
 // Every value of a record: visit(section, key, value, matters).
 template <class Record, class Visit>
@@ -115,6 +118,14 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
   return record;
 }
 
+std::string CampaignRecord::identity() const {
+  std::string text;
+  for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
+    if (matters != Matters::no) text += fmt::format("{}.{}={}\n", section, key, value);
+  });
+  return sha256(text);
+}
+
 std::vector<std::pair<std::string, std::string>> CampaignRecord::choices() const {
   std::vector<std::pair<std::string, std::string>> result;
   for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters) {
@@ -131,7 +142,7 @@ std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wante
   std::size_t next = 0;
   for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
     const std::string& other = wanted_values[next++];
-    if (matters == Matters::no || shown(value) == other) return;
+    if (matters != Matters::yes || shown(value) == other) return;
     bool hash = std::string(key) == "sha256";
     // What is profiled follows from the other settings.
     if (std::string(section) == "profile" && !result.empty()) return;

@@ -32,6 +32,10 @@ class Statement {
   template <class... Values>
   void run(const Values&... values) {
     bind(values...);
+    finish();
+  }
+  // The same with what was set before.
+  void finish() {
     while (step()) {
     }
     reset();
@@ -42,13 +46,17 @@ class Statement {
   double real(int column) const;
   std::string text(int column) const;
   std::string_view blob(int column) const;  // until the next step
+  void get(int column, std::int64_t& value) const { value = integer(column); }
+  void get(int column, double& value) const { value = real(column); }
+  void get(int column, bool& value) const { value = integer(column) != 0; }
+  void get(int column, std::string& value) const { value = text(column); }
 
   // A blob is bound by address: it must live until the statement was run.
   struct Blob {
     std::string_view bytes;
   };
 
- private:
+  // One parameter.
   void set(int index, std::int64_t value);
   void set(int index, int value) { set(index, static_cast<std::int64_t>(value)); }
   void set(int index, bool value) { set(index, static_cast<std::int64_t>(value)); }
@@ -57,6 +65,7 @@ class Statement {
   void set(int index, const std::string& value);
   void set(int index, const Blob& value);
 
+ private:
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const;
   };

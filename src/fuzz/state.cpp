@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <type_traits>
 
+#include "fuzz/rows.h"
 #include "galvani/base/error.h"
 #include "galvani/base/rng.h"
 
@@ -12,34 +14,36 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kKind = "campaign snapshot";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kKeptSnapshots = 2;
 constexpr std::string_view kPrefix = "snapshot-";
 
-std::vector<std::int64_t CampaignCounters::*> counts() {
-  using C = CampaignCounters;
-  return {&C::batches, &C::iterations,      &C::mutants,     &C::valid,  &C::kept,      &C::distinct_kept,
-          &C::faults,  &C::distinct_faults, &C::kept_faults, &C::resets, &C::reexamined};
+template <class Record>
+void put(ArchiveWriter& out, const Record& record) {
+  for_each_field(record, [&](const char*, const auto& value) { out.put(value); });
 }
 
-void put(ArchiveWriter& out, const std::vector<YieldRecord>& yields) {
+void get(ArchiveReader& in, std::string& value) {
+  value = in.get_text();
+}
+template <class T>
+std::enable_if_t<std::is_arithmetic_v<T>> get(ArchiveReader& in, T& value) {
+  value = in.get<T>();
+}
+template <class Record>
+std::enable_if_t<std::is_class_v<Record>> get(ArchiveReader& in, Record& record) {
+  for_each_field(record, [&](const char*, auto& value) { get(in, value); });
+}
+
+void put_yields(ArchiveWriter& out, const std::vector<YieldRecord>& yields) {
   out.put(static_cast<std::uint64_t>(yields.size()));
-  for (const YieldRecord& y : yields) {
-    out.put(y.name);
-    for (std::int64_t n : {y.mutants, y.valid, y.kept, y.faults, y.kept_faults}) out.put(n);
-  }
+  for (const YieldRecord& yield : yields) put(out, yield);
 }
 
 std::vector<YieldRecord> get_yields(ArchiveReader& in) {
   std::vector<YieldRecord> result;
   auto n = in.get<std::uint64_t>();
-  for (std::uint64_t i = 0; i < n; ++i) {
-    YieldRecord y;
-    y.name = in.get_text();
-    for (std::int64_t* count : {&y.mutants, &y.valid, &y.kept, &y.faults, &y.kept_faults})
-      *count = in.get<std::int64_t>();
-    result.push_back(std::move(y));
-  }
+  for (std::uint64_t i = 0; i < n; ++i) get(in, result.emplace_back());
   return result;
 }
 
@@ -74,15 +78,14 @@ std::vector<std::int64_t> Snapshots::batches() const {
   return result;
 }
 
-void Snapshots::save(const CampaignState& state) const {
+void Snapshots::save(const CampaignState& state, const std::string& chain) const {
   ArchiveWriter out;
   out.put(campaign_);
-  for (auto member : counts()) out.put(state.counters.*member);
-  out.put(state.counters.covered);
-  out.put(state.counters.coverable);
+  out.put(chain);
+  put(out, state.counters);
   out.put(state.last_kept);
-  put(out, state.yields.mutators);
-  put(out, state.yields.classes);
+  put_yields(out, state.yields.mutators);
+  put_yields(out, state.yields.classes);
   std::vector<std::int64_t> picks;
   for (const Entry& entry : state.corpus.entries()) picks.push_back(entry.picks);
   out.put(picks);
@@ -93,15 +96,14 @@ void Snapshots::save(const CampaignState& state) const {
   for (std::size_t i = kKeptSnapshots; i < all.size(); ++i) fs::remove(path(all[i]), ignored);
 }
 
-Snapshots::Loaded Snapshots::load(std::int64_t batch, Guide& guide) const {
+Snapshots::Loaded Snapshots::load(std::int64_t batch, const std::string& chain, Guide& guide) const {
   fs::path file = path(batch);
   std::string payload = read_sealed(file, kKind, kVersion);
   ArchiveReader in(payload, file.string());
   if (in.get_text() != campaign_) in.broken("belongs to another campaign");
   Loaded loaded;
-  for (auto member : counts()) loaded.counters.*member = in.get<std::int64_t>();
-  loaded.counters.covered = in.get<double>();
-  loaded.counters.coverable = in.get<double>();
+  if (in.get_text() != chain) in.broken("was taken of a state that is not in the store");
+  get(in, loaded.counters);
   if (loaded.counters.batches != batch) in.broken("belongs to another batch");
   loaded.last_kept = in.get<std::int64_t>();
   loaded.yields.mutators = get_yields(in);

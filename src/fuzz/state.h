@@ -7,7 +7,8 @@
 #include <string>
 #include <unordered_map>
 
-#include "fuzz/store.h"
+#include "fuzz/batch_record.h"
+#include "fuzz/chain.h"
 #include "galvani/fuzz/corpus.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/records.h"
@@ -41,6 +42,7 @@ struct CampaignState {
   std::int64_t last_kept = 0;        // iteration in which a mutant was kept, or the guide was reset
   std::int64_t never_picked = 0;     // entries
   SeenImages seen_kept, seen_fault;  // the seeds are among the kept
+  PickSum picks;                     // of all entries
 };
 
 // Snapshots in state/: what does not follow from the store alone. `campaign` tells campaigns apart.
@@ -48,18 +50,20 @@ class Snapshots {
  public:
   Snapshots(std::filesystem::path folder, std::string campaign);
 
-  void save(const CampaignState& state) const;
+  // `chain` is the store's chain value of the state's batch.
+  void save(const CampaignState& state, const std::string& chain) const;
   // Batches of which there are snapshots, newest first.
   std::vector<std::int64_t> batches() const;
   // Fills in everything but the corpus, of which it sets the numbers of picks once its entries are there: a function
-  // that adds them is called after the number of entries is known. Error(bad_input) if it is damaged.
+  // that adds them is called after the number of entries is known. Error(bad_input) if it is damaged, or not of the
+  // batch that has this chain value.
   struct Loaded {
     CampaignCounters counters;
     Yields yields;
     std::int64_t last_kept = 0;
     std::vector<std::int64_t> picks;
   };
-  Loaded load(std::int64_t batch, Guide& guide) const;
+  Loaded load(std::int64_t batch, const std::string& chain, Guide& guide) const;
 
  private:
   std::filesystem::path path(std::int64_t batch) const;

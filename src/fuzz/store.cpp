@@ -1,5 +1,7 @@
 #include "fuzz/store.h"
 
+#include "fuzz/chain.h"
+#include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "galvani/base/error.h"
 
@@ -14,22 +16,34 @@ Database open(const fs::path& folder) {
   return database;
 }
 
-constexpr const char* kAddBatch = "INSERT INTO batches VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-
-void put(Statement& statement, const CampaignCounters& c) {
-  statement.run(c.batches, c.iterations, c.mutants, c.valid, c.kept, c.distinct_kept, c.faults, c.distinct_faults,
-                c.kept_faults, c.resets, c.reexamined, c.covered, c.coverable);
+void add_row(Statement& statement, const CampaignCounters& counters, const std::string& totals,
+             const std::string& chain) {
+  int next = bind_row(statement, counters);
+  statement.set(next, totals);
+  statement.set(next + 1, chain);
+  statement.finish();
+}
+template <class Record>
+void add_row(Statement& statement, const Record& record) {
+  bind_row(statement, record);
+  statement.finish();
+}
+template <class Record>
+void add_row(Statement& statement, const WithImage<Record>& row) {
+  int next = bind_row(statement, row.record);
+  statement.set(next, Statement::Blob{row.png});
+  statement.finish();
 }
 
 }  // namespace
 
 Store::Store(const fs::path& folder)
-    : database_((check_schema(*std::make_unique<Database>(folder / "campaign.db", Database::Mode::read),
-                              (folder / "campaign.db").string()),
-                 open(folder))),
-      add_input_(database_, "INSERT INTO inputs VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      add_fault_(database_, "INSERT INTO faults VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      add_batch_(database_, kAddBatch),
+    : file_((folder / "campaign.db").string()),
+      database_((check_schema(*std::make_unique<Database>(file_, Database::Mode::read), file_), open(folder))),
+      chain_(read_chain(database_, last_batch())),
+      add_input_(database_, insert_into<InputRecord>("inputs", "image")),
+      add_fault_(database_, insert_into<FaultRecord>("faults")),
+      add_batch_(database_, insert_into<CampaignCounters>("batches", "totals, chain")),
       add_clock_(database_, "INSERT INTO clock VALUES(?, ?)"),
       add_pick_(database_, "INSERT OR REPLACE INTO picks VALUES(?, ?)"),
       add_mutator_(database_, "INSERT OR REPLACE INTO mutators VALUES(?, ?, ?, ?, ?, ?)"),
@@ -38,39 +52,29 @@ Store::Store(const fs::path& folder)
       input_image_(database_, "SELECT image FROM inputs WHERE id = ?"),
       seed_image_(database_, "SELECT image FROM seeds WHERE id = ?") {}
 
-void Store::create(const fs::path& folder, const std::vector<NewSeed>& seeds,
-                   const std::vector<std::string>& seed_hashes, const std::vector<WrongSeedRecord>& wrong,
-                   const std::vector<std::string>& classes, const CampaignCounters& counters) {
+void Store::create(const fs::path& folder, const Beginning& beginning) {
   Database database = open(folder);
   Transaction transaction(database);
-  create_schema(database);
-  Statement add_seed(database, "INSERT INTO seeds VALUES(?, ?, ?, ?, ?, ?, ?)");
-  for (std::size_t i = 0; i < seeds.size(); ++i) {
-    const SeedRecord& seed = seeds[i].record;
-    add_seed.run(seed.id, seed.item, seed.label, seed.confidence, seed.gain, seed_hashes[i],
-                 Statement::Blob{seeds[i].png});
-  }
-  Statement add_wrong(database, "INSERT INTO wrong_seeds VALUES(?, ?, ?, ?)");
-  for (const WrongSeedRecord& seed : wrong) add_wrong.run(seed.item, seed.label, seed.predicted, seed.confidence);
+  create_schema(database, beginning.identity);
+  Statement add_seed(database, insert_into<SeedRecord>("seeds", "image"));
+  for (const NewSeed& seed : beginning.seeds) add_row(add_seed, seed);
+  Statement add_wrong(database, insert_into<WrongSeedRecord>("wrong_seeds"));
+  for (const WrongSeedRecord& seed : beginning.wrong) add_row(add_wrong, seed);
   Statement add_class(database, "INSERT INTO classes VALUES(?, ?, 0, 0, 0, 0, 0)");
-  for (std::size_t i = 0; i < classes.size(); ++i) add_class.run(static_cast<std::int64_t>(i), classes[i]);
-  Statement add_batch(database, kAddBatch);
-  put(add_batch, counters);
+  for (std::size_t i = 0; i < beginning.classes.size(); ++i)
+    add_class.run(static_cast<std::int64_t>(i), beginning.classes[i]);
+  Statement add_batch(database, insert_into<CampaignCounters>("batches", "totals, chain"));
+  add_row(add_batch, beginning.counters, beginning.totals, chain_value(beginning));
   Statement(database, "INSERT INTO clock VALUES(0, 0)").run();
   transaction.commit();
 }
 
 void Store::add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
                 double seconds) {
+  std::string chain = chain_value(chain_, batch);
   Transaction transaction(database_);
-  for (const NewInput& input : batch.inputs) {
-    const InputRecord& r = input.record;
-    add_input_.run(r.id, r.parent, r.seed, r.iteration, r.slot, r.rule, r.affine, r.label, r.predicted, r.confidence,
-                   r.gain, r.fault, r.distinct, r.sha256, Statement::Blob{input.png});
-  }
-  for (const FaultRecord& r : batch.faults)
-    add_fault_.run(r.id, r.input, r.parent, r.seed, r.iteration, r.slot, r.rule, r.affine, r.label, r.predicted,
-                   r.confidence, r.distinct, r.sha256, r.file);
+  for (const NewInput& input : batch.inputs) add_row(add_input_, input);
+  for (const FaultRecord& fault : batch.faults) add_row(add_fault_, fault);
   for (std::size_t i = 0; i < batch.picks.size(); ++i) add_pick_.run(batch.picks[i], pick_counts[i]);
   for (const YieldRecord& y : yields.mutators) {
     if (y.mutants > 0) add_mutator_.run(y.name, y.mutants, y.valid, y.kept, y.faults, y.kept_faults);
@@ -80,9 +84,17 @@ void Store::add(const BatchRecord& batch, const Yields& yields, const std::vecto
     if (y.mutants > 0)
       set_class_.run(y.mutants, y.valid, y.kept, y.faults, y.kept_faults, static_cast<std::int64_t>(label));
   }
-  put(add_batch_, batch.counters);
+  add_row(add_batch_, batch.counters, batch.totals, chain);
   add_clock_.run(batch.counters.batches, seconds);
   transaction.commit();
+  chain_ = std::move(chain);
+}
+
+std::string Store::repeated_otherwise(const BatchRecord& batch) {
+  std::int64_t number = batch.counters.batches;
+  if (chain_value(chain(number - 1), batch) == chain(number)) return "";
+  std::string found = difference(read_batch(database_, file_, number), batch);
+  return found.empty() ? "its rows do not fit its chain value, so the store was changed" : found;
 }
 
 std::int64_t Store::last_batch() {
@@ -100,27 +112,14 @@ double Store::seconds() {
   return row.step() ? row.real(0) : 0;
 }
 
-CampaignCounters Store::counters(std::int64_t batch) {
-  Statement row(database_,
-                "SELECT batch, iterations, mutants, valid, kept, distinct_kept, faults, distinct_faults, kept_faults, "
-                "resets, reexamined, covered, coverable FROM batches WHERE batch = ?");
-  row.bind(batch);
-  if (!row.step()) fail(ErrorCode::internal, "the store has no batch {}", batch);
-  CampaignCounters c;
-  std::int64_t* counts[] = {&c.batches, &c.iterations,      &c.mutants,     &c.valid,  &c.kept,      &c.distinct_kept,
-                            &c.faults,  &c.distinct_faults, &c.kept_faults, &c.resets, &c.reexamined};
-  int column = 0;
-  for (std::int64_t* count : counts) *count = row.integer(column++);
-  c.covered = row.real(column++);
-  c.coverable = row.real(column);
-  return c;
+std::string Store::chain(std::int64_t batch) {
+  return read_chain(database_, batch);
 }
 
 std::vector<SeedRecord> Store::seeds() {
   std::vector<SeedRecord> result;
-  Statement rows(database_, "SELECT id, item, label, confidence, gain FROM seeds ORDER BY id");
-  while (rows.step())
-    result.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3), rows.real(4), 0});
+  Statement rows(database_, "SELECT " + columns<SeedRecord>() + " FROM seeds ORDER BY id");
+  while (rows.step()) read_row(rows, result.emplace_back());
   return result;
 }
 
@@ -131,26 +130,16 @@ std::int64_t Store::wrong_seeds() {
 
 std::vector<std::string> Store::class_names() {
   std::vector<std::string> result;
-  Statement rows(database_, "SELECT name FROM classes ORDER BY label");
-  while (rows.step()) result.push_back(rows.text(0));
+  for (YieldRecord& yield : read_yields(database_).classes) result.push_back(std::move(yield.name));
   return result;
 }
 
 void Store::for_each_input(std::int64_t last_iteration, const std::function<void(const InputRecord&)>& visit) {
-  Statement rows(database_,
-                 "SELECT id, parent, iteration, rule, affine, gain, label, sha256 FROM inputs WHERE iteration <= ? "
-                 "ORDER BY id");
+  Statement rows(database_, "SELECT " + columns<InputRecord>() + " FROM inputs WHERE iteration <= ? ORDER BY id");
   rows.bind(last_iteration);
   while (rows.step()) {
     InputRecord record;
-    record.id = rows.integer(0);
-    record.parent = rows.integer(1);
-    record.iteration = rows.integer(2);
-    record.rule = rows.text(3);
-    record.affine = rows.integer(4) != 0;
-    record.gain = rows.real(5);
-    record.label = rows.integer(6);
-    record.sha256 = rows.text(7);
+    read_row(rows, record);
     visit(record);
   }
 }

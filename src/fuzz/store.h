@@ -5,54 +5,31 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "fuzz/batch_record.h"
 #include "fuzz/sqlite.h"
 #include "galvani/fuzz/records.h"
 
 namespace galvani {
 
-// A seed or kept mutant with its image.
-template <class Record>
-struct WithImage {
-  Record record;
-  std::string png;
-};
-using NewSeed = WithImage<SeedRecord>;
-using NewInput = WithImage<InputRecord>;
-
-// What is known of mutators and classes since the beginning.
-struct Yields {
-  std::vector<YieldRecord> mutators;  // those that were drawn, by name
-  std::vector<YieldRecord> classes;   // by label
-};
-
-// What a batch adds.
-struct BatchRecord {
-  std::vector<std::int64_t> picks;  // entries that were picked
-  std::vector<NewInput> inputs;
-  std::vector<FaultRecord> faults;
-  CampaignCounters counters;  // after it
-};
-
 class Store {
  public:
   // Opens campaign.db in a folder.
   explicit Store(const std::filesystem::path& folder);
-  // A new one with everything known before the first batch, in one transaction. `classes` has a name for every label.
-  static void create(const std::filesystem::path& folder, const std::vector<NewSeed>& seeds,
-                     const std::vector<std::string>& seed_hashes, const std::vector<WrongSeedRecord>& wrong,
-                     const std::vector<std::string>& classes, const CampaignCounters& counters);
+  // A new one with everything known before the first batch, in one transaction.
+  static void create(const std::filesystem::path& folder, const Beginning& beginning);
 
   // One transaction. `pick_counts` has the new number for each of the batch's picks.
   void add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
            double seconds);
+  // What is not as it was when this batch was stored, as one sentence; empty: it came out the same. Nothing is written.
+  std::string repeated_otherwise(const BatchRecord& batch);
 
   std::int64_t last_batch();
   std::int64_t last_fault();
   double seconds();
-  CampaignCounters counters(std::int64_t batch);
+  std::string chain(std::int64_t batch);  // empty: there is no such batch
   std::vector<SeedRecord> seeds();
   std::int64_t wrong_seeds();
   std::vector<std::string> class_names();
@@ -64,7 +41,9 @@ class Store {
   std::string image(std::int64_t id);  // PNG
 
  private:
+  std::string file_;  // for messages
   Database database_;
+  std::string chain_;  // of the last batch
   Statement add_input_, add_fault_, add_batch_, add_clock_, add_pick_, add_mutator_, set_class_, input_image_,
       seed_image_;
 };

@@ -16,6 +16,7 @@ struct SeedRecord {
   double confidence = 0;
   double gain = 0;  // what it covered when the campaign began
   std::int64_t picks = 0;
+  std::string sha256;  // of the pixels
 };
 
 // Not a seed, because the model gets it wrong without any help.

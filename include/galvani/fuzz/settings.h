@@ -50,6 +50,8 @@ struct CampaignRecord {
 
   std::string to_toml() const;
   static CampaignRecord from_toml(const std::filesystem::path& path);
+  // SHA-256 of every value but paths and versions: what the store is tied to.
+  std::string identity() const;
   // What the user chose, as (name, text), in the order of the file.
   std::vector<std::pair<std::string, std::string>> choices() const;
   // One sentence a difference that matters, such as "guide is kmnc:k=100 there and nc:threshold=0.75 here"; empty: it

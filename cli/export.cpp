@@ -28,10 +28,9 @@ struct Flags {
 
 // One exported mutant.
 struct Row {
-  MutantRecord record;
+  FaultRecord record;  // of an output: without a file
   bool fault = false;
   bool kept = false;
-  std::string file;  // of a fault
   Lineage lineage;
 };
 
@@ -41,14 +40,17 @@ std::vector<Row> collect(const CampaignReader& reader, const Flags& flags) {
     FaultFilter filter;
     filter.distinct_only = flags.distinct;
     for (const FaultRecord& fault : reader.faults(filter))
-      rows.push_back({static_cast<const MutantRecord&>(fault), true, fault.kept(), fault.file, reader.lineage(fault)});
+      rows.push_back({fault, true, fault.kept(), reader.lineage(fault)});
   } else {
     std::vector<InputRecord> inputs;
     reader.for_each_input([&](const InputRecord& input) {
       if (input.distinct || !flags.distinct) inputs.push_back(input);
     });
-    for (const InputRecord& input : inputs)
-      rows.push_back({static_cast<const MutantRecord&>(input), input.fault, true, "", reader.lineage(input)});
+    for (const InputRecord& input : inputs) {
+      FaultRecord record;
+      static_cast<MutantRecord&>(record) = input;
+      rows.push_back({record, input.fault, true, reader.lineage(input)});
+    }
   }
   return rows;
 }
@@ -58,12 +60,12 @@ std::string csv_of(const CampaignReader& reader, const std::vector<Row>& rows) {
       "id,label,label_name,predicted,predicted_name,confidence,fault,kept,distinct,seed,iteration,slot,steps,lineage,"
       "sha256,file\n";
   for (const Row& row : rows) {
-    const MutantRecord& r = row.record;
+    const FaultRecord& r = row.record;
     text += fmt::format("{},{},{},{},{},{:.6f},{},{},{},{},{},{},{},{},{},{}\n", r.id, r.label,
                         csv_cell(reader.class_name(r.label)), r.predicted, csv_cell(reader.class_name(r.predicted)),
                         r.confidence, row.fault ? 1 : 0, row.kept ? 1 : 0, r.distinct ? 1 : 0, r.seed, r.iteration,
                         r.slot, row.lineage.rules.size(),
-                        csv_cell(fmt::format("{}", fmt::join(row.lineage.rules, " | "))), r.sha256, row.file);
+                        csv_cell(fmt::format("{}", fmt::join(row.lineage.rules, " | "))), r.sha256, r.file);
   }
   return text;
 }
@@ -81,9 +83,7 @@ ImageStream stream_of(const CampaignReader& reader, const std::vector<Row>& rows
     if (flags.what == "faults") {
       workers().run(count, [&](std::int64_t index, int) {
         auto i = static_cast<std::size_t>(index);
-        FaultRecord fault;
-        fault.file = row(i).file;
-        images[i] = reader.image(fault);
+        images[i] = reader.image(row(i).record);
       });
     } else {
       for (std::size_t i = 0; i < images.size(); ++i) images[i] = reader.image(row(i).record.id);

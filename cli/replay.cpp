@@ -7,7 +7,6 @@
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
@@ -69,10 +68,7 @@ void replay_chunk(const CampaignReader& reader, Network& network, const std::vec
   workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
     auto i = static_cast<std::size_t>(index);
     try {
-      at::Tensor image = reader.image(faults[i]);
-      std::string hash = sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
-      if (hash != faults[i].sha256) bad_input("{}: holds other pixels than it did", faults[i].file);
-      read[i] = image;
+      read[i] = reader.image(faults[i]);
     } catch (const Error& e) {
       problems[i] = e.what();
     }

@@ -1,10 +1,14 @@
 #include "galvani/fuzz/reader.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <sstream>
 
+#include "fuzz/contained.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "galvani/base/error.h"
@@ -16,7 +20,14 @@ namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 30;
+// More than a PNG of images of this shape ("1,28,28") can take.
+std::uint64_t largest_png(const std::string& shape) {
+  constexpr double kMost = 1 << 30;
+  double values = 1;
+  std::istringstream sizes(shape);
+  for (std::string size; std::getline(sizes, size, ',');) values *= std::strtod(size.c_str(), nullptr);
+  return static_cast<std::uint64_t>(std::clamp(2 * values + (1 << 16), 0.0, kMost));
+}
 
 std::string select_faults() {
   return "SELECT " + columns<FaultRecord>() + " FROM faults ";
@@ -59,6 +70,16 @@ struct CampaignReader::Impl {
     while (rows.step()) class_names[rows.integer(0)] = rows.text(1);
   }
 
+  // Error(bad_input) unless an image has the campaign's shape and these pixels.
+  at::Tensor verified(const std::string& png, const std::string& sha, const std::string& what) const {
+    QuietDecoders quiet;
+    at::Tensor image = decode_image_tensor(png, what).contiguous();
+    std::string_view pixels(static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel()));
+    if (fmt::format("{}", fmt::join(image.sizes(), ",")) != record.input || sha256(pixels) != sha)
+      bad_input("{}: holds other pixels than it did", what);
+    return image;
+  }
+
   fs::path folder;
   CampaignRecord record;
   mutable Database database;
@@ -70,6 +91,8 @@ CampaignReader::CampaignReader(const fs::path& folder) {
   if (!fs::exists(folder / "campaign.toml"))
     bad_input("{}: is not a campaign's folder, for it has no campaign.toml", folder.string());
   if (!fs::exists(folder / "campaign.db")) bad_input("{}: its campaign.db is missing", folder.string());
+  if (!fs::is_regular_file(folder / "campaign.db"))
+    bad_input("{}: is not a regular file", (folder / "campaign.db").string());
   impl_ = std::make_unique<Impl>(folder, CampaignRecord::from_toml(folder / "campaign.toml"));
 }
 
@@ -221,26 +244,21 @@ Lineage CampaignReader::lineage(const FaultRecord& fault) const {
   return result;
 }
 
-std::string CampaignReader::png(std::int64_t id) const {
+at::Tensor CampaignReader::image(std::int64_t id) const {
   Statement row(impl_->database,
-                "SELECT image FROM inputs WHERE id = ?1 UNION ALL SELECT image FROM seeds WHERE id = ?1");
+                "SELECT image, sha256 FROM inputs WHERE id = ?1 UNION ALL SELECT image, sha256 FROM seeds WHERE id = "
+                "?1");
   row.bind(id);
   if (!row.step()) bad_usage("{}: has no seed or kept mutant {}", folder().string(), id);
-  return row.text(0);
-}
-
-std::string CampaignReader::png(const FaultRecord& fault) const {
-  return read_file(folder() / fault.file, kLargestImage);
-}
-
-at::Tensor CampaignReader::image(std::int64_t id) const {
-  QuietDecoders quiet;
-  return decode_image_tensor(png(id), fmt::format("{}, image {}", folder().string(), id));
+  return impl_->verified(row.text(0), row.text(1), fmt::format("{}, image {}", folder().string(), id));
 }
 
 at::Tensor CampaignReader::image(const FaultRecord& fault) const {
-  QuietDecoders quiet;
-  return decode_image_tensor(png(fault), (folder() / fault.file).string());
+  if (!names_own_file(fault))
+    bad_input("{}: its store says that fault {} is in '{}', which no campaign writes; the store was changed",
+              folder().string(), fault.id, printable(fault.file));
+  return impl_->verified(read_contained(folder(), fault.file, largest_png(record().input)), fault.sha256,
+                         (folder() / fault.file).string());
 }
 
 }  // namespace galvani

@@ -65,12 +65,10 @@ class CampaignReader {
   Lineage lineage(const FaultRecord& fault) const;
   Lineage lineage(const InputRecord& input) const;
 
-  // [C, H, W] uint8. A seed or kept mutant comes from the store, a fault from its file; Error(bad_input) if it is gone
-  // or damaged.
+  // [C, H, W] uint8. A seed or kept mutant comes from the store, a fault from its file in the folder; Error(bad_input)
+  // if it is gone, damaged, not a file of ours, or has other pixels than were recorded. Of faults several at a time.
   at::Tensor image(std::int64_t id) const;
   at::Tensor image(const FaultRecord& fault) const;
-  std::string png(std::int64_t id) const;  // the file's bytes
-  std::string png(const FaultRecord& fault) const;
 
  private:
   struct Impl;

@@ -23,6 +23,7 @@ CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, c
 // Applies --threads, --quiet and --verbose; make_verb arranges for it to run before the verb's callback.
 void apply(const Common& common);
 
+void add_check_verb(CLI::App& app, Common& common);
 void add_compare_verb(CLI::App& app, Common& common);
 void add_cover_verb(CLI::App& app, Common& common);
 void add_data_verb(CLI::App& app, Common& common);

@@ -4,6 +4,7 @@
 
 #include "coverage/builtin.h"
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/rng.h"
 
 namespace galvani {
@@ -96,6 +97,17 @@ std::shared_ptr<const Profile> Profile::load(const std::filesystem::path& path, 
   }
   in.expect_end();
   return profile;
+}
+
+std::string stored_parts_hash(const std::filesystem::path& path) {
+  std::string payload = read_sealed(path, kProfileKind, kProfileVersion);
+  ArchiveReader in(payload, path.string());
+  in.get_text();  // the layout's signature
+  in.get_text();  // what it was learned from
+  in.get<std::int64_t>();
+  in.get<std::int64_t>();
+  in.get<std::uint64_t>();
+  return sha256(in.rest());
 }
 
 std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const Dataset& data,

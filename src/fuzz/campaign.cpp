@@ -10,6 +10,7 @@
 #include "fuzz/batch.h"
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
+#include "fuzz/seal.h"
 #include "fuzz/seeds.h"
 #include "fuzz/state.h"
 #include "fuzz/store.h"
@@ -343,6 +344,12 @@ struct Campaign::Impl {
     snapshot_interval = std::min(options.snapshot_seconds, snapshot_interval * 2);
   }
 
+  // Everything is in files that can be compared byte for byte.
+  void end_session() {
+    snapshot();
+    if (store->checkpoint()) write_seal(folder, store->last_batch());
+  }
+
   std::string reached(const Budget& budget) const {
     const CampaignCounters& c = state->counters;
     if (budget.iterations > 0 && c.iterations >= budget.iterations)
@@ -430,7 +437,7 @@ struct Campaign::Impl {
     status.stage = CampaignStage::running;
     while ((reason = reached(budget)).empty()) {
       if (interrupted()) {
-        snapshot();
+        end_session();
         fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
              folder.string(), format_count(state->counters.iterations));
       }
@@ -445,7 +452,7 @@ struct Campaign::Impl {
       for (Listener* listener : listeners) listener->batch(status, batch.faults);
       if (since(snapshot_time) >= snapshot_interval) snapshot();
     }
-    snapshot();
+    end_session();
     base_seconds = store->seconds();
     status.stage = CampaignStage::finished;
     update_status();
@@ -459,7 +466,7 @@ struct Campaign::Impl {
     bool repeated = false;
     while (state->counters.batches < status.repeat_until) {
       if (interrupted()) {
-        snapshot();
+        end_session();
         fail(ErrorCode::interrupted, "{}: stopped while repeating batch {} of {}; the same command goes on from there",
              folder.string(), state->counters.batches, status.repeat_until);
       }

@@ -17,6 +17,19 @@ class FolderLock {
   int fd_;
 };
 
+// Held while a campaign's folder is read as a whole: no process may begin to work in it. Error(environment) if one
+// does. Writes nothing.
+class FolderReadLock {
+ public:
+  explicit FolderReadLock(const std::filesystem::path& folder);
+  ~FolderReadLock();
+  FolderReadLock(const FolderReadLock&) = delete;
+  FolderReadLock& operator=(const FolderReadLock&) = delete;
+
+ private:
+  int fd_;  // negative: nobody has ever worked here
+};
+
 // Usage error if there is a folder that holds anything but a campaign or the beginning of one.
 void check_folder(const std::filesystem::path& folder);
 // Clears away what a start that was cut off has left. REQUIRES check_folder and the lock.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "fuzz/contained.h"
 #include "fuzz/testing.h"
 #include "galvani/base/files.h"
 #include "galvani/data/image.h"

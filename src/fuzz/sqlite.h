@@ -75,7 +75,11 @@ class Statement {
 
 class Database {
  public:
-  enum class Mode { read, write };
+  enum class Mode {
+    read,
+    write,
+    still,  // to read what nobody writes: nothing is made beside the file, and its log is not looked at
+  };
   // Error(environment) if the machine says no, Error(bad_input) if it is not a database or a damaged one.
   Database(const std::filesystem::path& path, Mode mode);
 

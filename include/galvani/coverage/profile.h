@@ -62,6 +62,9 @@ class Profile {
   std::int64_t dropped_ = 0;
 };
 
+// SHA-256 of the parts in a profile's file, one after the other as they are saved; Error(bad_input) if it is damaged.
+std::string stored_parts_hash(const std::filesystem::path& path);
+
 // `data` or a sample of it, drawn by `seed` without repeats; size 0: all.
 std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const Dataset& data,
                                              std::int64_t size, std::uint64_t seed);

@@ -1,6 +1,8 @@
-#include "fuzz/contained.h"
+#include "fuzz/images.h"
 
+#include <ATen/ATen.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +12,9 @@
 
 #include "fuzz/fault_files.h"
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/progress.h"
+#include "galvani/data/image.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -43,17 +47,12 @@ class Descriptor {
   bad_input("{}: cannot be read: {}", name, std::strerror(reason));
 }
 
-}  // namespace
-
+// A regular file below `folder`, no step to which is a link, of no more than `limit` bytes.
 std::string read_contained(const fs::path& folder, const fs::path& relative, std::uint64_t limit) {
   fs::path path = folder / relative;
-  if (relative.empty() || relative.is_absolute())
-    bad_input("{}: lies outside the campaign's folder", printable(relative.string(), 500));
   Descriptor at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (at.get() < 0) refuse(folder, errno);
   for (auto step = relative.begin(); step != relative.end(); ++step) {
-    if (*step == ".." || *step == ".")
-      bad_input("{}: lies outside the campaign's folder", printable(path.string(), 500));
     bool last = std::next(step) == relative.end();
     // A pipe without a writer would be waited for.
     int fd = ::openat(at.get(), step->c_str(),
@@ -79,12 +78,35 @@ std::string read_contained(const fs::path& folder, const fs::path& relative, std
   return bytes;
 }
 
+// Whether a fault's file has a name that this program gives: its own, or that of an earlier fault with the same image.
 bool names_own_file(const FaultRecord& fault) {
   constexpr std::string_view kStart = "faults/";
   if (fault.file.rfind(kStart, 0) != 0) return false;
   std::int64_t first = 0;
   std::from_chars(fault.file.data() + kStart.size(), fault.file.data() + fault.file.size(), first);
   return first >= 1 && first <= fault.id && fault.file == fault_file(first, fault.label, fault.predicted);
+}
+
+}  // namespace
+
+std::string pixel_hash(const at::Tensor& image) {
+  at::Tensor pixels = image.contiguous();
+  return sha256({static_cast<const char*>(pixels.data_ptr()), static_cast<std::size_t>(pixels.numel())});
+}
+
+std::string fault_png(const fs::path& folder, const FaultRecord& fault, std::size_t image_bytes) {
+  if (!names_own_file(fault))
+    bad_input("{}: its store says that fault {} is in '{}', which no campaign writes; the store was changed",
+              folder.string(), fault.id, printable(fault.file));
+  return read_contained(folder, fault.file, 2 * image_bytes + (1 << 16));
+}
+
+at::Tensor verified_image(std::string_view png, const std::string& shape, const std::string& sha256,
+                          const std::string& what) {
+  at::Tensor image = decode_image_tensor(png, what);
+  if (fmt::format("{}", fmt::join(image.sizes(), ",")) != shape || pixel_hash(image) != sha256)
+    bad_input("{}: holds other pixels than it did", what);
+  return image;
 }
 
 }  // namespace galvani

@@ -130,9 +130,10 @@ std::string junit_xml(const CampaignReader& reader, const CampaignSummary& summa
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
 void take_from_record(const CLI::App& verb, Common& common, Flags& flags) {
-  static const std::set<std::string> free = {"--output",  "--iterations", "--time",  "--outputs",
-                                             "--faults",  "--fail-if",    "--junit", "--plain",
-                                             "--threads", "--json",       "--quiet", "--verbose"};
+  std::set<std::string> free = {"--output", "--iterations", "--time",    "--outputs", "--faults", "--fail-if",
+                                "--junit",  "--plain",      "--threads", "--json",    "--quiet",  "--verbose"};
+  // What was learned of the training data can be learned again; the campaign tells whether it is the same.
+  if (!fs::exists(stored_profile(flags.folder))) free.insert({"--profile", "--train", "--profile-size"});
   for (const CLI::Option* option : verb.get_options()) {
     std::string name = option->get_name();
     if (option->count() > 0 && free.count(name) == 0)

@@ -60,11 +60,15 @@ void Profile::save(const std::filesystem::path& path) const {
   out.put(inputs_);
   out.put(dropped_);
   out.put(static_cast<std::uint64_t>(parts_.size()));
+  save_parts(out);
+  write_sealed(path, kProfileKind, kProfileVersion, out.bytes());
+}
+
+void Profile::save_parts(ArchiveWriter& out) const {
   for (const auto& [name, part] : parts_) {
     out.put(name);
     part->save(out);
   }
-  write_sealed(path, kProfileKind, kProfileVersion, out.bytes());
 }
 
 std::shared_ptr<const Profile> Profile::load(const std::filesystem::path& path, const TraceLayout& layout) {
@@ -99,7 +103,13 @@ std::shared_ptr<const Profile> Profile::load(const std::filesystem::path& path, 
   return profile;
 }
 
-std::string stored_parts_hash(const std::filesystem::path& path) {
+std::string Profile::parts_hash() const {
+  ArchiveWriter out;
+  save_parts(out);
+  return sha256(out.bytes());
+}
+
+std::string Profile::parts_hash(const std::filesystem::path& path) {
   std::string payload = read_sealed(path, kProfileKind, kProfileVersion);
   ArchiveReader in(payload, path.string());
   in.get_text();  // the layout's signature

@@ -27,10 +27,9 @@ struct BatchRunner::Slot {
   std::int64_t number;
 };
 
-BatchRunner::BatchRunner(std::filesystem::path folder, const CampaignSettings& settings, Tracer& tracer,
-                         const MutationEngine& engine, const GuideNeeds& needs)
-    : folder_(std::move(folder)),
-      settings_(settings),
+BatchRunner::BatchRunner(const CampaignSettings& settings, Tracer& tracer, const MutationEngine& engine,
+                         const GuideNeeds& needs)
+    : settings_(settings),
       tracer_(tracer),
       engine_(engine),
       needs_(needs),
@@ -72,25 +71,29 @@ Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, at::Tensor& 
   return judged;
 }
 
+Judged BatchRunner::judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t count) const {
+  std::vector<at::Tensor> images;
+  for (std::int64_t id = first; id < first + count; ++id) images.push_back(corpus.image(id));
+  at::Tensor confidence;
+  std::int64_t unused = 0;
+  Judged judged = judge(at::stack(images), corpus, confidence, unused);
+  for (std::int64_t id = first; id < first + count; ++id) {
+    judged.labels.push_back(corpus.at(id).label);
+    judged.parents.push_back(id);
+    judged.seeds.push_back(id);
+    judged.iterations.push_back(0);
+    judged.rules.push_back(nullptr);
+  }
+  return judged;
+}
+
 std::vector<double> BatchRunner::absorb_seeds(CampaignState& state) const {
   std::vector<double> gains;
-  std::int64_t unused = 0;
   std::int64_t size = chunk_size();
   for (std::int64_t first = 1; first <= state.corpus.size(); first += size) {
-    std::vector<at::Tensor> images;
-    std::int64_t end = std::min(first + size, state.corpus.size() + 1);
-    for (std::int64_t id = first; id < end; ++id) images.push_back(state.corpus.image(id));
-    at::Tensor confidence;
-    if (!needs_.traces) continue;
-    Judged judged = judge(at::stack(images), state.corpus, confidence, unused);
-    for (std::int64_t id = first; id < end; ++id) {
-      judged.labels.push_back(state.corpus.at(id).label);
-      judged.parents.push_back(id);
-      judged.seeds.push_back(id);
-      judged.iterations.push_back(0);
-      judged.rules.push_back(nullptr);
-    }
-    std::vector<double> part = state.guide->absorb(judged);
+    if (!needs_.traces) break;
+    std::int64_t count = std::min(size, state.corpus.size() + 1 - first);
+    std::vector<double> part = state.guide->absorb(judge_seeds(state.corpus, first, count));
     gains.insert(gains.end(), part.begin(), part.end());
   }
   gains.resize(static_cast<std::size_t>(state.corpus.size()), 0.0);
@@ -291,11 +294,14 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
   for_each_find([&](Find& find, const std::uint8_t* own) {
     bool to_file = find.fault.id != 0 && find.fault.distinct;
     if (find.input.id != 0 || to_file) find.png = encode_mutant(own, shape);
-    if (to_file) write_fault_file(folder_ / find.fault.file, find.png, own, shape);
   });
   for (Find& find : finds) {
-    if (find.fault.id != 0) batch.faults.push_back(std::move(find.fault));
-    if (find.input.id == 0) continue;
+    bool kept = find.input.id != 0;
+    if (find.fault.id != 0) {
+      batch.fault_images.push_back(!find.fault.distinct ? std::string() : kept ? find.png : std::move(find.png));
+      batch.faults.push_back(std::move(find.fault));
+    }
+    if (!kept) continue;
     state.corpus.add(find.input.parent, find.input.iteration, *judged.rules[find.row], find.input.affine,
                      find.input.gain, images[static_cast<std::int64_t>(find.row)].clone());
     ++state.never_picked;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <vector>
 
 #include "fuzz/state.h"
@@ -15,14 +14,14 @@ namespace galvani {
 
 class BatchRunner {
  public:
-  BatchRunner(std::filesystem::path folder, const CampaignSettings& settings, Tracer& tracer,
-              const MutationEngine& engine, const GuideNeeds& needs);
+  BatchRunner(const CampaignSettings& settings, Tracer& tracer, const MutationEngine& engine, const GuideNeeds& needs);
 
+  // Seeds from `first` on, as mutants are judged.
+  Judged judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t count) const;
   // What the seeds cover, told to the guide; the gain of each.
   std::vector<double> absorb_seeds(CampaignState& state) const;
 
-  // The next batch. The result is a function of settings and state. Files of faults are written and read back; nothing
-  // is stored.
+  // The next batch: what was found. The result is a function of settings and state; nothing is written.
   BatchRecord run(CampaignState& state) const;
 
  private:
@@ -32,7 +31,6 @@ class BatchRunner {
   void run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
   std::int64_t chunk_size() const;
 
-  std::filesystem::path folder_;
   CampaignSettings settings_;
   Tracer& tracer_;
   const MutationEngine& engine_;

@@ -36,6 +36,7 @@ struct BatchRecord {
   std::vector<std::int64_t> picks;  // entries that were picked; not read back, for the store keeps totals of them
   std::vector<NewInput> inputs;
   std::vector<FaultRecord> faults;
+  std::vector<std::string> fault_images;  // a PNG each; empty: it shares the file of an earlier one. Not read back
   CampaignCounters counters;
   std::string totals;
 };

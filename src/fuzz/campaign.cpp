@@ -10,8 +10,12 @@
 #include "fuzz/batch.h"
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
+#include "fuzz/images.h"
+#include "fuzz/probe.h"
+#include "fuzz/record.h"
 #include "fuzz/seal.h"
 #include "fuzz/seeds.h"
+#include "fuzz/staging.h"
 #include "fuzz/state.h"
 #include "fuzz/store.h"
 #include "galvani/base/error.h"
@@ -37,67 +41,6 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string join_numbers(const std::vector<double>& numbers, double fallback) {
-  return numbers.empty() ? fmt::format("{}", fallback) : fmt::format("{}", fmt::join(numbers, ","));
-}
-
-std::string hash_of(const Profile* profile) {
-  if (profile == nullptr || profile->empty()) return "";
-  ArchiveWriter out;
-  for (const auto& [name, part] : profile->parts()) {
-    out.put(name);
-    part->save(out);
-  }
-  return sha256(out.bytes());
-}
-
-CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject) {
-  Network& network = subject.tracer.network();
-  const NetworkInfo& info = network.info();
-  const Preprocess& preprocess = network.card().preprocess;
-  CampaignRecord record;
-  record.settings = settings;
-  record.settings.guide = guides().options(Spec::parse(settings.guide)).str();
-  record.settings.scheduler = schedulers().options(Spec::parse(settings.scheduler)).str();
-  record.version = GALVANI_VERSION;
-  std::error_code error;
-  fs::path absolute = fs::absolute(info.path, error);
-  record.model = error ? info.path : absolute.string();
-  record.model_sha256 = info.sha256;
-  record.classes = info.classes;
-  record.input = fmt::format("{}", fmt::join(info.input, ","));
-  record.preprocess.range = fmt::format("{}..{}", preprocess.low, preprocess.high);
-  record.preprocess.mean = join_numbers(preprocess.mean, 0);
-  record.preprocess.deviation = join_numbers(preprocess.deviation, 1);
-  record.preprocess.channels = preprocess.bgr ? "bgr" : "rgb";
-  record.preprocess.layout = preprocess.channels_last ? "nhwc" : "nchw";
-  record.preprocess.input = record.input;
-  record.execution = network.execution();
-  record.data = subject.data.name;
-  record.data_sha256 = content_hash(subject.data);
-  record.profile_sha256 = hash_of(subject.profile.get());
-  if (!record.profile_sha256.empty()) record.profile = subject.profile_source;
-  if (subject.style != nullptr) {
-    record.style = subject.style->name;
-    record.style_sha256 = content_hash(*subject.style);
-  }
-  return record;
-}
-
-void check_settings(const CampaignSettings& s) {
-  auto positive = [](const char* name, std::int64_t value, std::int64_t most) {
-    if (value < 1 || value > most) bad_usage("{} is {}, but must be from 1 to {}", name, value, most);
-  };
-  positive("--seeds", s.seeds, std::int64_t{1} << 40);
-  positive("--energy", s.energy, 1 << 20);
-  positive("--batch", s.batch, 1 << 20);
-  positive("--max-tries", s.max_tries, 1 << 20);
-  positive("--patience", s.patience, std::int64_t{1} << 40);
-  if (s.batch * s.energy > 1 << 24)
-    bad_usage("--batch {} and --energy {} make {} mutants at a time, more than {}", s.batch, s.energy,
-              s.batch * s.energy, 1 << 24);
-}
-
 }  // namespace
 
 bool is_campaign(const fs::path& folder) {
@@ -109,50 +52,15 @@ fs::path stored_profile(const fs::path& folder) {
   return folder / "profile";
 }
 
-std::string content_hash(const Dataset& data) {
-  at::Tensor images = data.images.contiguous();
-  at::Tensor labels = data.labels.contiguous();
-  auto bytes = [](const at::Tensor& t) {
-    return std::string_view(static_cast<const char*>(t.data_ptr()), static_cast<std::size_t>(t.nbytes()));
-  };
-  return sha256(fmt::format("{} {} {}", fmt::join(images.sizes(), "x"), sha256(bytes(images)), sha256(bytes(labels))));
-}
-
 struct Campaign::Impl {
   Impl(const fs::path& where, const CampaignSettings& settings, const CampaignSubject& subject,
        const CampaignOptions& given)
       : folder(where), lock(where), options(given), tracer(subject.tracer), profile(subject.profile) {
     if (is_campaign(folder)) {
-      record = CampaignRecord::from_toml(folder / "campaign.toml");
-      CampaignRecord wanted = make_record(settings, subject);
-      std::vector<std::string> different = record.differences(wanted);
-      if (!different.empty())
-        bad_usage("{}: holds a campaign with other settings: {}; choose another folder with -o, or the same settings",
-                  folder.string(), fmt::format("{}", fmt::join(different, "; ")));
-      resumed = true;
-      make_subfolders(folder);
-      remove_temporary_files(folder);
-      open_store(subject);
-      remove_orphans(folder, store->last_fault());
-      restore_files();
-      resume();
+      open(settings, subject);
     } else {
-      clear_folder(folder);
-      make_subfolders(folder);
-      record = make_record(settings, subject);
-      create(subject);
+      create(settings, subject);
     }
-  }
-
-  // --- beginning
-
-  Seeds load_seeds() {
-    Seeds seeds;
-    for (SeedRecord& seed : store->seeds()) {
-      seeds.images.push_back(fetch(seed.id));
-      seeds.records.push_back(seed);
-    }
-    return seeds;
   }
 
   at::Tensor fetch(std::int64_t id) {
@@ -161,14 +69,14 @@ struct Campaign::Impl {
   }
 
   // Mutation needs the seeds, which are the style source unless there is another.
-  void make_engine(const CampaignSubject& subject, const Seeds& seeds) {
+  void make_engine(const CampaignSettings& settings, const CampaignSubject& subject, const Seeds& seeds) {
     MutationContext context;
     context.shape = shape_of(seeds.images[0]);
     context.style_images = subject.style != nullptr ? subject.style->images : at::stack(seeds.images);
     MutationEngine::Options engine_options;
-    engine_options.validity = {record.settings.alpha, record.settings.beta};
-    engine_options.max_tries = static_cast<int>(record.settings.max_tries);
-    engine.emplace(record.settings.mutators, context, engine_options);
+    engine_options.validity = {settings.alpha, settings.beta};
+    engine_options.max_tries = static_cast<int>(settings.max_tries);
+    engine.emplace(settings.mutators, context, engine_options);
   }
 
   std::unique_ptr<Guide> fresh_guide() const {
@@ -194,18 +102,27 @@ struct Campaign::Impl {
     state->never_picked = state->corpus.size();
     for (const auto& entry : mutators().entries()) state->yields.mutators.push_back({entry.name, 0, 0, 0, 0, 0});
     for (const std::string& name : class_names) state->yields.classes.push_back({name, 0, 0, 0, 0, 0});
-    runner.emplace(folder, record.settings, tracer, *engine, state->guide->needs());
+    runner.emplace(record.settings, tracer, *engine, state->guide->needs());
   }
 
-  void create(const CampaignSubject& subject) {
-    Seeds seeds = choose_seeds(tracer.network(), subject.data, record.settings.seeds, record.settings.seed);
-    if (static_cast<std::int64_t>(seeds.records.size()) < record.settings.seeds)
+  Probe probe() {
+    std::unique_ptr<Guide> fresh = fresh_guide();
+    return take_probe(*runner, tracer.network(), *fresh, state->corpus, engine->set());
+  }
+
+  // --- a new campaign
+
+  void create(const CampaignSettings& settings, const CampaignSubject& subject) {
+    Seeds seeds = choose_seeds(tracer.network(), subject.data, settings.seeds, settings.seed);
+    if (static_cast<std::int64_t>(seeds.records.size()) < settings.seeds)
       log::warn("{}: the model gets {} of {} inputs right, so there are {} seeds instead of {}", subject.data.name,
-                seeds.records.size(), subject.data.size(), seeds.records.size(), record.settings.seeds);
-    make_engine(subject, seeds);
+                seeds.records.size(), subject.data.size(), seeds.records.size(), settings.seeds);
+    make_engine(settings, subject, seeds);
+    record = make_record(settings, subject, engine->set().files_sha256());
     std::vector<std::string> names = class_names(tracer.network(), subject.data);
     make_state(seeds, names);
     chosen = &seeds;
+    record.probe = probe();
     std::vector<double> gains = runner->absorb_seeds(*state);
     chosen = nullptr;
     Beginning beginning;
@@ -213,8 +130,7 @@ struct Campaign::Impl {
       seeds.records[i].gain = gains[i];
       state->corpus.set_gain(seeds.records[i].id, gains[i]);
       const at::Tensor& image = seeds.images[i];
-      seeds.records[i].sha256 =
-          sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
+      seeds.records[i].sha256 = pixel_hash(image);
       beginning.seeds.push_back({seeds.records[i], encode_png(image)});
     }
     check_interrupt();
@@ -223,44 +139,70 @@ struct Campaign::Impl {
     beginning.classes = names;
     beginning.counters = state->counters;
     beginning.totals = totals_value(state->yields, state->picks);
+    begin_folder(folder);
+    keep_profile();
     Store::create(folder, beginning);
-    if (!record.profile_sha256.empty()) profile->save(stored_profile(folder));
     // From here on the campaign exists.
-    write_file(folder / "campaign.toml", record.to_toml());
-    open_store(subject);
+    Staging staging(folder);
+    write_file(staging.path("campaign.toml"), record.to_toml());
+    staging.place("campaign.toml");
+    end_beginning(folder);
+    open_store();
+  }
+
+  // What was learned of the training data stays with the campaign.
+  void keep_profile() {
+    if (record.profile_sha256.empty()) return;
+    Staging staging(folder);
+    profile->save(staging.path("profile"));
+    staging.place("profile");
+  }
+
+  void open_store() {
+    store.emplace(folder);
+    snapshots.emplace(folder, record.identity());
     remember_seeds();
   }
 
-  void open_store(const CampaignSubject& subject) {
-    store.emplace(folder);
-    snapshots.emplace(folder / "state", record.identity());
-    if (!engine) {
-      Seeds seeds = load_seeds();
-      if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
-      make_engine(subject, seeds);
-      make_state(seeds, store->class_names());
-    }
+  // --- a campaign that is gone on with
+
+  // Nothing is written before it is known that everything is as it was.
+  void open(const CampaignSettings& settings, const CampaignSubject& subject) {
+    record = CampaignRecord::from_toml(folder / "campaign.toml");
+    resumed = true;
+    CampaignReader reader(folder);
+    Seeds seeds;
+    seeds.records = reader.seeds();
+    if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
+    std::vector<std::string> names;
+    for (YieldRecord& yield : reader.by_class()) names.push_back(std::move(yield.name));
+    for (const SeedRecord& seed : seeds.records) seeds.images.push_back(reader.image(seed.id));
+    make_engine(record.settings, subject, seeds);
+    check_same(record, make_record(settings, subject, engine->set().files_sha256()), folder);
+    make_state(seeds, names);
+    chosen = &seeds;
+    check_probe(record.probe, probe(), folder.string());
+    chosen = nullptr;
+    end_beginning(folder);
+    make_subfolders(folder);
+    if (!fs::exists(stored_profile(folder))) keep_profile();
+    open_store();
+    restore_files(reader);
+    resume();
   }
 
   // Files of faults that a power failure or a hasty hand took: a lineage says what was in them.
-  void restore_files() {
-    CampaignReader reader(folder);
-    std::vector<FaultRecord> lost;
-    reader.for_each_fault({}, [&](const FaultRecord& fault) {
-      std::error_code error;
-      std::uintmax_t size = fs::file_size(folder / fault.file, error);
-      if (error || size == 0) lost.push_back(fault);
-    });
+  void restore_files(const CampaignReader& reader) {
+    std::vector<FaultRecord> lost = store->lost_files();
     for (const FaultRecord& fault : lost) {
       std::vector<Rule> rules;
       for (const std::string& rule : reader.lineage(fault).rules) rules.push_back(engine->set().parse(rule));
       at::Tensor image = engine->replay(fetch(fault.seed), rules).image.contiguous();
-      const auto* pixels = static_cast<const std::uint8_t*>(image.data_ptr());
-      if (sha256({reinterpret_cast<const char*>(pixels), engine->shape().bytes()}) != fault.sha256) {
+      if (pixel_hash(image) != fault.sha256) {
         log::warn("{}: is lost, and its lineage does not lead to the same image any more", fault.file);
         continue;
       }
-      write_fault_file(folder / fault.file, encode_mutant(pixels, engine->shape()), pixels, engine->shape());
+      store->restore_file(fault, encode_mutant(image.data_ptr<std::uint8_t>(), engine->shape()));
     }
     if (!lost.empty()) log::info("{}: {} lost files of faults were made again", folder.string(), lost.size());
   }
@@ -275,7 +217,6 @@ struct Campaign::Impl {
   void resume() {
     std::int64_t last = store->last_batch();
     base_seconds = store->seconds();
-    remember_seeds();
     for (std::int64_t batch : snapshots->batches()) {
       if (batch > last) continue;
       try {

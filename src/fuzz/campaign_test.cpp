@@ -8,6 +8,7 @@
 
 #include "fuzz/state.h"
 #include "fuzz/testing.h"
+#include "fuzz/testing_campaign.h"
 #include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
 #include "galvani/fuzz/reader.h"
@@ -19,40 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ends the campaign as a kill would: after a batch was stored, without a word to anybody.
-struct Killer : Listener {
-  explicit Killer(std::int64_t batches) : after(batches) {}
-  void batch(const CampaignStatus& status, const std::vector<FaultRecord>&) override {
-    if (status.counters.batches >= after) throw std::runtime_error("killed");
-  }
-  std::int64_t after;
-};
-
-class CampaignTest : public ::testing::Test {
- protected:
-  static Budget batches(std::int64_t n) {
-    Budget budget;
-    budget.iterations = n * 4;
-    return budget;
-  }
-  std::string run(const std::string& name, std::int64_t n, const CampaignSettings& settings, double interval = 20) {
-    CampaignOptions options;
-    options.snapshot_seconds = interval;
-    Campaign campaign(folder_ / name, settings, subject_.view(), options);
-    return campaign.run(batches(n), {});
-  }
-  void run_and_kill(const std::string& name, std::int64_t n, const CampaignSettings& settings, double interval = 20) {
-    CampaignOptions options;
-    options.snapshot_seconds = interval;
-    Campaign campaign(folder_ / name, settings, subject_.view(), options);
-    Killer killer(n);
-    EXPECT_THROW(campaign.run(batches(n + 100), {&killer}), std::runtime_error);
-  }
-  std::string dump(const std::string& name) { return testing::dump(folder_ / name); }
-
-  testing::Subject subject_;
-  TemporaryFolder folder_;
-};
+using testing::CampaignTest;
 
 TEST_F(CampaignTest, TheStoreHoldsWhatHappened) {
   CampaignSettings settings = testing::small_settings("random");
@@ -149,9 +117,9 @@ TEST_F(CampaignTest, KilledAndGoneOnWithIsTheSame) {
       run(name, 10, settings);
       // Killed after the fourth batch with no snapshot, after the seventh with one of every batch.
       run_and_kill(name + "-killed", 4, settings);
-      EXPECT_TRUE(Snapshots(folder_ / (name + "-killed") / "state", "").batches().empty());
+      EXPECT_TRUE(Snapshots(folder_ / (name + "-killed"), "").batches().empty());
       run_and_kill(name + "-killed", 7, settings, 0);
-      EXPECT_FALSE(Snapshots(folder_ / (name + "-killed") / "state", "").batches().empty());
+      EXPECT_FALSE(Snapshots(folder_ / (name + "-killed"), "").batches().empty());
       run(name + "-killed", 10, settings);
       EXPECT_EQ(dump(name + "-killed"), dump(name)) << guide << " " << scheduler;
     }
@@ -164,7 +132,9 @@ TEST_F(CampaignTest, DamagedSnapshotsAndFilesAreMadeAgain) {
   run_and_kill("hurt", 6, settings, 0);
   fs::path state = folder_ / "hurt" / "state";
   std::vector<fs::path> snapshots;
-  for (const auto& entry : fs::directory_iterator(state)) snapshots.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(state)) {
+    if (entry.is_regular_file()) snapshots.push_back(entry.path());
+  }
   ASSERT_EQ(snapshots.size(), 2U);
   std::sort(snapshots.begin(), snapshots.end());
   std::string bytes = read_file(snapshots[1]);
@@ -175,11 +145,9 @@ TEST_F(CampaignTest, DamagedSnapshotsAndFilesAreMadeAgain) {
   // Everything is repeated from the beginning, and a fault's file that is gone comes back.
   FaultRecord fault = CampaignReader(folder_ / "hurt").faults().at(0);
   fs::remove(folder_ / "hurt" / fault.file);
-  write_file(folder_ / "hurt/faults/99999999-1-2.png", "never stored");
   run("hurt", 8, settings);
   EXPECT_EQ(dump("hurt"), dump("whole"));
   EXPECT_TRUE(fs::exists(folder_ / "hurt" / fault.file));
-  EXPECT_FALSE(fs::exists(folder_ / "hurt/faults/99999999-1-2.png"));
 }
 
 TEST_F(CampaignTest, LostFilesAreMadeAgain) {
@@ -209,19 +177,6 @@ TEST_F(CampaignTest, AnotherCampaignInTheFolderIsRefused) {
   subject_.data.labels[30] = (subject_.data.labels[30] + 1).remainder(10);
   message = testing::error_of([&] { run("a", 2, testing::small_settings()); });
   EXPECT_NE(message.find("the data has another content"), std::string::npos) << message;
-}
-
-TEST_F(CampaignTest, FoldersThatHoldSomethingElseAreLeftAlone) {
-  fs::create_directory(folder_ / "full");
-  write_file(folder_ / "full/thesis.tex", "years of work");
-  std::string message = testing::error_of([&] { run("full", 1, testing::small_settings()); });
-  EXPECT_NE(message.find("thesis.tex"), std::string::npos) << message;
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "full"), fs::directory_iterator()), 1);
-  // What a start that was cut off has left is cleared away.
-  fs::create_directory(folder_ / "begun");
-  write_file(folder_ / "begun/campaign.db", "half");
-  run("begun", 1, testing::small_settings());
-  EXPECT_EQ(CampaignReader(folder_ / "begun").counters().batches, 1);
 }
 
 TEST_F(CampaignTest, OneProcessAtATime) {

@@ -14,6 +14,7 @@
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
+#include "fuzz/probe.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "fuzz/seal.h"
@@ -55,7 +56,11 @@ class StillStore {
       bad_input("{}: is missing or not a regular file", (folder / kFile).string());
     if (!with_log_) return {folder / kFile, Database::Mode::still};
     copy_.emplace("galvani-check");
-    for (const char* name : {kFile, kLog}) fs::copy_file(folder / name, *copy_ / name);
+    for (const char* name : {kFile, kLog}) {
+      std::error_code error;
+      fs::copy_file(folder / name, *copy_ / name, error);
+      if (error) fail(ErrorCode::environment, "{}: cannot be made: {}", (*copy_ / name).string(), error.message());
+    }
     return {*copy_ / kFile, Database::Mode::read};
   }
 
@@ -168,7 +173,12 @@ class Checker {
           bad_input("{}: the style source has another content than it had", printable(record_.style));
         context.style_images = style.images;
       }
-      engine_.emplace(record_.settings.mutators, context);
+      MutationEngine engine(record_.settings.mutators, context);
+      if (engine.set().files_sha256() != record_.style_network_sha256)
+        bad_input("a network that mutators use has another content than it had");
+      if (!seeds.front().defined() || probe_mutation(seeds.front(), engine.set()) != record_.probe.mutation)
+        bad_input("mutation computes other values here than when the campaign began");
+      engine_.emplace(std::move(engine));
     });
     if (!problem.empty()) notes_.push_back("mutants were not made again from their parents: " + problem);
   }
@@ -261,8 +271,12 @@ class Checker {
   }
 
   void check_fault(const FaultRecord& fault, const Images& parents) const {
-    std::string png = fault_png(folder_, fault, shape_.bytes());
-    std::string path = (folder_ / fault.file).string();
+    // A process that was killed has stored the rows, but not moved the file to its place.
+    fs::path staged = fs::path("state") / "new" / fs::path(fault.file).filename();
+    bool moved = fs::exists(fs::symlink_status(folder_ / fault.file)) || !fs::exists(folder_ / staged);
+    fs::path place = moved ? fs::path(fault.file) : staged;
+    std::string png = fault_png(folder_, fault, place, shape_.bytes());
+    std::string path = (folder_ / place).string();
     if (fault.distinct) {
       at::Tensor image = verified_image(png, shape_text_, fault.sha256, path);
       if (same_encoder_ && png != encode_mutant(image.data_ptr<std::uint8_t>(), shape_))
@@ -326,7 +340,10 @@ class Checker {
 
   void stray_files() {
     std::int64_t left = 0;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "faults")) {
+    std::error_code error;
+    fs::directory_iterator all(folder_ / "faults", error);
+    if (error) bad_input("{}: cannot be read: {}", (folder_ / "faults").string(), error.message());
+    for (const fs::directory_entry& entry : all) {
       std::string name = entry.path().filename().string();
       if (files_.count("faults/" + name) != 0) continue;
       std::int64_t id = 0;
@@ -338,12 +355,12 @@ class Checker {
       }
     }
     if (left > 0)
-      notes_.push_back(fmt::format("faults/ has {} files of a batch that was never stored; going on removes them",
-                                   format_count(left)));
+      notes_.push_back(
+          fmt::format("faults/ has {} files with numbers beyond the last fault in the store", format_count(left)));
   }
 
   void snapshots() {
-    Snapshots snapshots(folder_ / "state", record_.identity());
+    Snapshots snapshots(folder_, record_.identity());
     for (std::int64_t batch : snapshots.batches()) {
       if (batch > last_batch_) {
         notes_.push_back(fmt::format("the snapshot of batch {} is newer than the store; it will not be used", batch));
@@ -359,7 +376,7 @@ class Checker {
   void profile() {
     if (record_.profile_sha256.empty()) return;
     fs::path path = stored_profile(folder_);
-    if (stored_parts_hash(path) != record_.profile_sha256)
+    if (Profile::parts_hash(path) != record_.profile_sha256)
       bad_input("{}: is not the profile that the campaign began with", path.string());
   }
 

@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
+#include "fuzz/images.h"
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/data/image.h"
 #include "galvani/fuzz/records.h"
 #include "galvani/model/evaluate.h"
@@ -81,27 +82,39 @@ std::string encode_mutant(const std::uint8_t* pixels, const ImageShape& shape) {
   return encode_png(pixels, shape.channels, shape.height, shape.width, kLevel);
 }
 
-void write_fault_file(const fs::path& path, std::string_view png, const std::uint8_t* pixels, const ImageShape& shape) {
+FaultFiles::FaultFiles(const fs::path& campaign) : campaign_(campaign), staging_(campaign) {}
+
+void FaultFiles::stage(const FaultRecord& fault, std::string_view png) const {
+  fs::path path = staging_.path(fs::path(fault.file).filename().string());
   thread_local std::string found;
-  if (!read_bytes(path, png.size(), found) || found != png) {
-    write_bytes(path, png);
-    if (!read_bytes(path, png.size(), found)) failed(path, "read back");
-  }
-  at::Tensor image = decode_image_tensor(found, path.string());
-  bool same = shape_of(image) == shape && std::memcmp(image.data_ptr(), pixels, shape.bytes()) == 0;
-  if (!same)
+  write_bytes(path, png);
+  if (!read_bytes(path, png.size(), found)) failed(path, "read back");
+  if (found != png || pixel_hash(decode_image_tensor(found, path.string())) != fault.sha256)
     fail(ErrorCode::environment, "{}: does not hold what was written to it; is the disk all right?", path.string());
 }
 
-void remove_orphans(const fs::path& folder, std::int64_t last) {
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "faults", ignored)) {
-    std::string name = entry.path().filename().string();
-    std::int64_t id = 0;
-    auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-    bool ours = error == std::errc() && *end == '-' && entry.path().extension() == ".png";
-    if (ours && id > last) fs::remove(entry.path(), ignored);
+bool FaultFiles::lost(const FaultRecord& fault) const {
+  std::error_code error;
+  std::uintmax_t size = fs::file_size(campaign_ / fault.file, error);
+  return error ? error == std::errc::no_such_file_or_directory : size == 0;
+}
+
+void FaultFiles::restore(const FaultRecord& fault, std::string_view png) const {
+  stage(fault, png);
+  staging_.replace(fault.file);
+}
+
+bool FaultFiles::settle(const std::string& name, const FaultRecord& fault) const {
+  if (fault.file != (fs::path("faults") / name).string()) return false;
+  try {
+    fs::path path = staging_.path(name);
+    if (pixel_hash(decode_image_tensor(read_file(path), path.string())) != fault.sha256) return false;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::bad_input) throw;
+    return false;
   }
+  place(fault);
+  return true;
 }
 
 }  // namespace galvani

@@ -1,11 +1,16 @@
-// faults/NNNNNNNN-<true>-<predicted>.png, or -nan.png where the verdict is not a number
+// faults/NNNNNNNN-<true>-<predicted>.png, or -nan.png where the verdict is not a number: made and read back in
+// state/new/ before the rows of a batch are stored, moved to their places after that. Nothing in faults/ is ever
+// deleted, and nothing overwritten but a file that is empty.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "fuzz/staging.h"
+#include "galvani/fuzz/records.h"
 #include "galvani/mutate/mutator.h"
 
 namespace galvani {
@@ -16,12 +21,28 @@ std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predict
 // As it is kept in files and in the store.
 std::string encode_mutant(const std::uint8_t* pixels, const ImageShape& shape);
 
-// Writes the PNG and reads it back: Error(environment) unless the file now holds exactly these pixels. A file that
-// already does is left alone.
-void write_fault_file(const std::filesystem::path& path, std::string_view png, const std::uint8_t* pixels,
-                      const ImageShape& shape);
+class FaultFiles {
+ public:
+  explicit FaultFiles(const std::filesystem::path& campaign);
 
-// Files of faults that were never stored, left by a process that was killed: those with numbers above `last`.
-void remove_orphans(const std::filesystem::path& folder, std::int64_t last);
+  // Writes a fault's PNG and reads it back: Error(environment) unless the file now holds the pixels of the record.
+  void stage(const FaultRecord& fault, std::string_view png) const;
+  void place(const FaultRecord& fault) const { staging_.place(fault.file); }
+
+  // Whether a stored fault's file has to be made again: it is gone or, after a power failure, empty.
+  bool lost(const FaultRecord& fault) const;
+  // Makes it again. REQUIRES that it is lost.
+  void restore(const FaultRecord& fault, std::string_view png) const;
+
+  // What a process that was killed has left in state/new/.
+  std::vector<std::string> left() const { return staging_.left(); }
+  // Moves one to its place if it is the complete file of this stored fault. False: it is not.
+  bool settle(const std::string& name, const FaultRecord& fault) const;
+  void discard(const std::string& name) const { staging_.discard(name); }
+
+ private:
+  std::filesystem::path campaign_;
+  Staging staging_;
+};
 
 }  // namespace galvani

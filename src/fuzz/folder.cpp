@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,13 +11,23 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/staging.h"
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/fuzz/campaign.h"
+#include "galvani/fuzz/settings.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kLockName = "campaign.lock";
+constexpr const char* kLock = "campaign.lock";
+constexpr const char* kMarker = "campaign.begun";
+constexpr std::string_view kMarkerText =
+    "galvani: a campaign begins in this folder (c1f7a3d0-5a54-4a0e-9b0b-3f6f0c8f2d11)\n";
+// What SQLite makes, in the order in which it can be cleared away.
+constexpr const char* kStoreFiles[] = {"campaign.db-journal", "campaign.db-wal", "campaign.db-shm", "campaign.db"};
+constexpr std::size_t kLongestLock = 20;  // the number of a process
 
 void make_folder(const fs::path& folder) {
   std::error_code error;
@@ -24,33 +35,119 @@ void make_folder(const fs::path& folder) {
   if (error) fail(ErrorCode::environment, "{}: cannot be made: {}", folder.string(), error.message());
 }
 
-// What we make before campaign.toml says that the campaign exists.
-bool is_ours(const std::string& name) {
-  static const std::vector<std::string> names = {kLockName, "campaign.db", "campaign.db-wal", "campaign.db-shm",
-                                                 "faults",  "state",       "profile"};
-  return std::find(names.begin(), names.end(), name) != names.end() || name.rfind(".campaign", 0) == 0 ||
-         name.rfind(".profile", 0) == 0;
+[[noreturn]] void refuse(const fs::path& folder, const fs::path& found) {
+  std::string name = found.lexically_relative(folder).string();
+  if (name == "campaign.db")
+    bad_usage("{}: holds a campaign.db without its campaign.toml; put that back, or choose another folder with -o",
+              folder.string());
+  bad_usage("{}: holds '{}' and no campaign; choose another folder with -o", folder.string(), printable(name));
+}
+
+std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::directory_entry> result;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) result.push_back(entry);
+  if (error) fail(ErrorCode::environment, "{}: cannot be read: {}", folder.string(), error.message());
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+bool is_file(const fs::directory_entry& entry) {
+  std::error_code error;
+  return fs::is_regular_file(entry.symlink_status(error));
+}
+bool is_folder(const fs::directory_entry& entry) {
+  std::error_code error;
+  return fs::is_directory(entry.symlink_status(error));
+}
+
+bool is_lock(std::string_view text) {
+  return text.size() <= kLongestLock && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// At most a little more than what we would have written.
+std::string start_of(const fs::path& file) {
+  constexpr std::size_t kMost = 200;
+  std::string text(kMost, '\0');
+  int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  ssize_t n = fd < 0 ? 0 : ::read(fd, text.data(), text.size());
+  if (fd >= 0) ::close(fd);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, n)));
+  return text;
+}
+
+// Everything in a folder that holds no campaign, but for the lock, must be what a start makes. True: one was cut off.
+bool check_beginning(const fs::path& folder) {
+  std::vector<fs::directory_entry> others;
+  bool begun = false;
+  for (const fs::directory_entry& entry : entries_of(folder)) {
+    std::string name = entry.path().filename().string();
+    if (name == kLock && is_file(entry) && is_lock(start_of(entry))) continue;
+    if (name == kMarker && is_file(entry) && start_of(entry) == kMarkerText) {
+      begun = true;
+      continue;
+    }
+    others.push_back(entry);
+  }
+  // Killed before the marker was written to its end, nothing else was made.
+  bool half_marker = others.size() == 1 && others[0].path().filename() == kMarker && is_file(others[0]) &&
+                     kMarkerText.substr(0, start_of(others[0]).size()) == start_of(others[0]);
+  if (half_marker) return false;
+  for (const fs::directory_entry& entry : others) {
+    std::string name = entry.path().filename().string();
+    if (!begun) refuse(folder, entry);
+    bool store = std::find(std::begin(kStoreFiles), std::end(kStoreFiles), name) != std::end(kStoreFiles);
+    if ((store || name == stored_profile("")) && is_file(entry)) continue;
+    if ((name != "faults" && name != "state") || !is_folder(entry)) refuse(folder, entry);
+    for (const fs::directory_entry& inner : entries_of(entry)) {
+      if (name != "state" || inner.path().filename() != "new" || !is_folder(inner)) refuse(folder, inner);
+      for (const fs::directory_entry& made : entries_of(inner)) {
+        if (!is_file(made) || !Staging::is_ours(made.path().filename().string())) refuse(folder, made);
+      }
+    }
+  }
+  return begun;
+}
+
+void remove_file(const fs::path& file) {
+  std::error_code error;
+  fs::remove(file, error);
+  if (error) fail(ErrorCode::environment, "{}: cannot be removed: {}", file.string(), error.message());
+}
+
+void write_marker(const fs::path& file) {
+  int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  bool good = fd >= 0 &&
+              ::write(fd, kMarkerText.data(), kMarkerText.size()) == static_cast<ssize_t>(kMarkerText.size()) &&
+              ::fsync(fd) == 0;
+  int reason = errno;
+  if (fd >= 0) ::close(fd);
+  if (!good) fail(ErrorCode::environment, "{}: cannot be written: {}", file.string(), std::strerror(reason));
 }
 
 }  // namespace
 
 FolderLock::FolderLock(const fs::path& folder) {
   make_folder(folder);
-  fs::path path = folder / kLockName;
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  fs::path path = folder / kLock;
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd_ < 0) fail(ErrorCode::environment, "{}: cannot be written: {}", path.string(), std::strerror(errno));
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    int reason = errno;
-    char text[32] = "";
-    ssize_t n = ::pread(fd_, text, sizeof text - 1, 0);
+  char text[kLongestLock + 2] = "";
+  ssize_t n = ::pread(fd_, text, sizeof text - 1, 0);
+  std::string process(text, text + std::max<ssize_t>(0, n));
+  int reason = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  if (n < 0 || !is_lock(process)) {
+    ::close(fd_);
+    bad_usage("{}: is not a campaign's lock; choose another folder with -o", path.string());
+  }
+  if (reason != 0) {
     ::close(fd_);
     if (reason != EWOULDBLOCK)
       fail(ErrorCode::environment, "{}: cannot be locked: {}", path.string(), std::strerror(reason));
-    std::string process(text, text + std::max<ssize_t>(0, n));
     fail(ErrorCode::environment, "{}: another process{} works in this folder; wait for it or stop it", folder.string(),
-         process.empty() ? "" : " (" + printable(process) + ")");
+         process.empty() ? "" : " (" + process + ")");
   }
-  std::string process = std::to_string(::getpid());
+  process = std::to_string(::getpid());
   if (::ftruncate(fd_, 0) == 0) (void)!::pwrite(fd_, process.data(), process.size(), 0);
 }
 
@@ -59,7 +156,7 @@ FolderLock::~FolderLock() {
 }
 
 FolderReadLock::FolderReadLock(const fs::path& folder)
-    : fd_(::open((folder / kLockName).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) {
+    : fd_(::open((folder / kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) {
   if (fd_ >= 0 && ::flock(fd_, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(fd_);
     fail(ErrorCode::environment, "{}: a process works in this folder; wait for it or stop it", folder.string());
@@ -72,38 +169,34 @@ FolderReadLock::~FolderReadLock() {
 
 void make_subfolders(const fs::path& folder) {
   make_folder(folder / "faults");
-  make_folder(folder / "state");
+  make_folder(Staging(folder).folder());
 }
 
 void check_folder(const fs::path& folder) {
   std::error_code error;
-  if (!fs::exists(folder, error) || fs::exists(folder / "campaign.toml", error)) return;
+  if (!fs::exists(folder, error)) return;
   if (!fs::is_directory(folder, error)) bad_usage("{}: is not a folder; choose another with -o", folder.string());
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    std::string name = entry.path().filename().string();
-    if (!is_ours(name))
-      bad_usage("{}: holds '{}' and no campaign; choose another folder with -o", folder.string(), printable(name));
+  if (is_campaign(folder)) {
+    CampaignRecord::from_toml(folder / "campaign.toml");
+  } else {
+    check_beginning(folder);
   }
 }
 
-void clear_folder(const fs::path& folder) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() == kLockName) continue;
-    fs::remove_all(entry.path(), error);
-    if (error) fail(ErrorCode::environment, "{}: cannot be removed: {}", entry.path().string(), error.message());
+void begin_folder(const fs::path& folder) {
+  if (check_beginning(folder)) {
+    for (const char* name : kStoreFiles) remove_file(folder / name);
+    Staging staging(folder);
+    for (const std::string& name : staging.left()) staging.discard(name);
+  } else {
+    write_marker(folder / kMarker);
   }
+  make_subfolders(folder);
 }
 
-void remove_temporary_files(const fs::path& folder) {
-  std::error_code ignored;
-  for (const fs::path& place : {folder, folder / "state"}) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(place, ignored)) {
-      std::string name = entry.path().filename().string();
-      if (name.rfind(".campaign", 0) == 0 || name.rfind(".snapshot-", 0) == 0 || name.rfind(".profile", 0) == 0)
-        fs::remove(entry.path(), ignored);
-    }
-  }
+void end_beginning(const fs::path& folder) {
+  fs::path marker = folder / kMarker;
+  if (start_of(marker) == kMarkerText) remove_file(marker);
 }
 
 }  // namespace galvani

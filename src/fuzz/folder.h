@@ -1,4 +1,6 @@
-// The folder of a campaign: who works in it, what is in it.
+// The folder of a campaign: who works in it, and how it becomes one. Only what is proved to be ours is ever cleared
+// away: a start leaves campaign.begun in an empty folder before anything else, and takes it away when the campaign
+// exists.
 #pragma once
 
 #include <filesystem>
@@ -30,13 +32,14 @@ class FolderReadLock {
   int fd_;  // negative: nobody has ever worked here
 };
 
-// Usage error if there is a folder that holds anything but a campaign or the beginning of one.
+// Usage error unless the folder holds a campaign, or one may begin there: it is missing, empty, or holds exactly what a
+// start that was cut off leaves. Touches nothing.
 void check_folder(const std::filesystem::path& folder);
-// Clears away what a start that was cut off has left. REQUIRES check_folder and the lock.
-void clear_folder(const std::filesystem::path& folder);
-void make_subfolders(const std::filesystem::path& folder);
 
-// Files that were being written when a process was killed.
-void remove_temporary_files(const std::filesystem::path& folder);
+// All of these REQUIRE the lock. Clears away what a start that was cut off has left, and says that a campaign begins.
+void begin_folder(const std::filesystem::path& folder);
+// The campaign exists: nothing in its folder is the beginning of one any more.
+void end_beginning(const std::filesystem::path& folder);
+void make_subfolders(const std::filesystem::path& folder);
 
 }  // namespace galvani

@@ -94,11 +94,12 @@ std::string pixel_hash(const at::Tensor& image) {
   return sha256({static_cast<const char*>(pixels.data_ptr()), static_cast<std::size_t>(pixels.numel())});
 }
 
-std::string fault_png(const fs::path& folder, const FaultRecord& fault, std::size_t image_bytes) {
+std::string fault_png(const fs::path& folder, const FaultRecord& fault, const fs::path& place,
+                      std::size_t image_bytes) {
   if (!names_own_file(fault))
     bad_input("{}: its store says that fault {} is in '{}', which no campaign writes; the store was changed",
               folder.string(), fault.id, printable(fault.file));
-  return read_contained(folder, fault.file, 2 * image_bytes + (1 << 16));
+  return read_contained(folder, place, 2 * image_bytes + (1 << 16));
 }
 
 at::Tensor verified_image(std::string_view png, const std::string& shape, const std::string& sha256,

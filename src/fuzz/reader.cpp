@@ -244,8 +244,8 @@ at::Tensor CampaignReader::image(std::int64_t id) const {
 
 at::Tensor CampaignReader::image(const FaultRecord& fault) const {
   QuietDecoders quiet;
-  return verified_image(fault_png(folder(), fault, image_bytes(record().input)), record().input, fault.sha256,
-                        (folder() / fault.file).string());
+  return verified_image(fault_png(folder(), fault, fault.file, image_bytes(record().input)), record().input,
+                        fault.sha256, (folder() / fault.file).string());
 }
 
 }  // namespace galvani

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "fuzz/staging.h"
 #include "galvani/base/archive.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -15,9 +16,7 @@ constexpr std::uint32_t kVersion = 1;
 // The profile is not in every campaign.
 constexpr const char* kFiles[] = {"campaign.db", "campaign.toml", "profile"};
 
-fs::path path_of(const fs::path& folder) {
-  return folder / "state" / "seal";
-}
+constexpr const char* kPlace = "state/seal";
 
 }  // namespace
 
@@ -35,11 +34,13 @@ void write_seal(const fs::path& folder, std::int64_t batch) {
     out.put(file.size);
     out.put(file.sha256);
   }
-  write_sealed(path_of(folder), kKind, kVersion, out.bytes());
+  Staging staging(folder);
+  write_sealed(staging.path("seal"), kKind, kVersion, out.bytes());
+  staging.replace(kPlace);
 }
 
 std::optional<Seal> read_seal(const fs::path& folder) {
-  fs::path path = path_of(folder);
+  fs::path path = folder / kPlace;
   if (!fs::exists(fs::symlink_status(path))) return std::nullopt;
   std::string payload = read_sealed(path, kKind, kVersion);
   ArchiveReader in(payload, path.string());

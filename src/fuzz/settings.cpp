@@ -59,6 +59,9 @@ void for_each_value(Record& r, Visit&& visit) {
   visit("profile", "sha256", r.profile_sha256, kYes);
   visit("style", "source", r.style, kNo);
   visit("style", "sha256", r.style_sha256, kYes);
+  visit("style-network", "sha256", r.style_network_sha256, kYes);
+  visit("probe", "model", r.probe.model, Matters::fixed);
+  visit("probe", "mutation", r.probe.mutation, Matters::fixed);
 }
 
 template <class T>
@@ -112,7 +115,8 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
         return;
       }
     }
-    bad_input("{}: does not say {}.{}", path.string(), section, key);
+    bad_input("{}: does not say {}.{}; it is damaged, or another version of galvani began the campaign", path.string(),
+              section, key);
   });
   record.preprocess.input = record.input;
   return record;

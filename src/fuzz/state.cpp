@@ -57,8 +57,8 @@ std::int64_t SeenImages::first(const std::string& sha256, std::int64_t label, st
   return ids_.emplace(key, id).first->second;
 }
 
-Snapshots::Snapshots(fs::path folder, std::string campaign)
-    : folder_(std::move(folder)), campaign_(std::move(campaign)) {}
+Snapshots::Snapshots(const fs::path& folder, std::string campaign)
+    : folder_(folder / "state"), staging_(folder), campaign_(std::move(campaign)) {}
 
 fs::path Snapshots::path(std::int64_t batch) const {
   return folder_ / fmt::format("{}{:08}", kPrefix, batch);
@@ -90,7 +90,9 @@ void Snapshots::save(const CampaignState& state, const std::string& chain) const
   for (const Entry& entry : state.corpus.entries()) picks.push_back(entry.picks);
   out.put(picks);
   state.guide->save(out);
-  write_sealed(path(state.counters.batches), kKind, kVersion, out.bytes());
+  fs::path file = path(state.counters.batches);
+  write_sealed(staging_.path(file.filename().string()), kKind, kVersion, out.bytes());
+  staging_.replace(fs::path("state") / file.filename());
   std::vector<std::int64_t> all = batches();
   std::error_code ignored;
   for (std::size_t i = kKeptSnapshots; i < all.size(); ++i) fs::remove(path(all[i]), ignored);

@@ -9,6 +9,7 @@
 
 #include "fuzz/batch_record.h"
 #include "fuzz/chain.h"
+#include "fuzz/staging.h"
 #include "galvani/fuzz/corpus.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/records.h"
@@ -45,10 +46,11 @@ struct CampaignState {
   PickSum picks;                     // of all entries
 };
 
-// Snapshots in state/: what does not follow from the store alone. `campaign` tells campaigns apart.
+// Snapshots in state/ of a campaign's folder: what does not follow from the store alone. `campaign` tells campaigns
+// apart.
 class Snapshots {
  public:
-  Snapshots(std::filesystem::path folder, std::string campaign);
+  Snapshots(const std::filesystem::path& folder, std::string campaign);
 
   // `chain` is the store's chain value of the state's batch.
   void save(const CampaignState& state, const std::string& chain) const;
@@ -72,6 +74,7 @@ class Snapshots {
   void read_head(ArchiveReader& in, std::int64_t batch, const std::string& chain, CampaignCounters& counters) const;
 
   std::filesystem::path folder_;
+  Staging staging_;
   std::string campaign_;
 };
 

@@ -1,9 +1,12 @@
 #include "fuzz/store.h"
 
+#include <charconv>
+
 #include "fuzz/chain.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "galvani/base/error.h"
+#include "galvani/base/parallel.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -38,7 +41,8 @@ void add_row(Statement& statement, const WithImage<Record>& row) {
 }  // namespace
 
 Store::Store(const fs::path& folder)
-    : file_((folder / "campaign.db").string()),
+    : files_(folder),
+      file_((folder / "campaign.db").string()),
       database_((check_schema(*std::make_unique<Database>(file_, Database::Mode::read), file_), open(folder))),
       chain_(read_chain(database_, last_batch())),
       add_input_(database_, insert_into<InputRecord>("inputs", "image")),
@@ -50,7 +54,23 @@ Store::Store(const fs::path& folder)
       set_class_(database_,
                  "UPDATE classes SET mutants = ?, valid = ?, kept = ?, faults = ?, kept_faults = ? WHERE label = ?"),
       input_image_(database_, "SELECT image FROM inputs WHERE id = ?"),
-      seed_image_(database_, "SELECT image FROM seeds WHERE id = ?") {}
+      seed_image_(database_, "SELECT image FROM seeds WHERE id = ?") {
+  settle_files();
+}
+
+void Store::settle_files() {
+  Statement row(database_, "SELECT " + columns<FaultRecord>() + " FROM faults WHERE id = ? AND is_distinct = 1");
+  for (const std::string& name : files_.left()) {
+    FaultRecord fault;
+    std::int64_t id = 0;
+    std::from_chars(name.data(), name.data() + name.size(), id);
+    row.bind(id);
+    bool stored = row.step();
+    if (stored) read_row(row, fault);
+    row.reset();
+    if (!stored || !files_.settle(name, fault)) files_.discard(name);
+  }
+}
 
 void Store::create(const fs::path& folder, const Beginning& beginning) {
   Database database = open(folder);
@@ -71,6 +91,13 @@ void Store::create(const fs::path& folder, const Beginning& beginning) {
 
 void Store::add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
                 double seconds) {
+  auto for_each_file = [&](const auto& work) {
+    workers().run(static_cast<std::int64_t>(batch.faults.size()), [&](std::int64_t index, int) {
+      auto i = static_cast<std::size_t>(index);
+      if (!batch.fault_images[i].empty()) work(batch.faults[i], batch.fault_images[i]);
+    });
+  };
+  for_each_file([&](const FaultRecord& fault, const std::string& png) { files_.stage(fault, png); });
   std::string chain = chain_value(chain_, batch);
   Transaction transaction(database_);
   for (const NewInput& input : batch.inputs) add_row(add_input_, input);
@@ -88,6 +115,7 @@ void Store::add(const BatchRecord& batch, const Yields& yields, const std::vecto
   add_clock_.run(batch.counters.batches, seconds);
   transaction.commit();
   chain_ = std::move(chain);
+  for_each_file([&](const FaultRecord& fault, const std::string&) { files_.place(fault); });
 }
 
 std::string Store::repeated_otherwise(const BatchRecord& batch) {
@@ -159,6 +187,17 @@ void Store::for_each_fault_image(std::int64_t last_iteration, const SeeImage& vi
 void Store::for_each_seed_image(const SeeImage& visit) {
   Statement rows(database_, "SELECT sha256, label, id FROM seeds ORDER BY id");
   while (rows.step()) visit(rows.text(0), rows.integer(1), rows.integer(2));
+}
+
+std::vector<FaultRecord> Store::lost_files() {
+  std::vector<FaultRecord> result;
+  Statement rows(database_, "SELECT " + columns<FaultRecord>() + " FROM faults WHERE is_distinct = 1 ORDER BY id");
+  FaultRecord fault;
+  while (rows.step()) {
+    read_row(rows, fault);
+    if (files_.lost(fault)) result.push_back(fault);
+  }
+  return result;
 }
 
 std::string Store::image(std::int64_t id) {

@@ -1,13 +1,15 @@
-// campaign.db, as the campaign writes it.
+// What a campaign has found, as it writes it: rows in campaign.db and the files that belong to them.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fuzz/batch_record.h"
+#include "fuzz/fault_files.h"
 #include "fuzz/sqlite.h"
 #include "galvani/fuzz/records.h"
 
@@ -15,12 +17,13 @@ namespace galvani {
 
 class Store {
  public:
-  // Opens campaign.db in a folder.
+  // Opens what is in a folder, and brings to its end what a process that was killed had begun.
   explicit Store(const std::filesystem::path& folder);
   // A new one with everything known before the first batch, in one transaction.
   static void create(const std::filesystem::path& folder, const Beginning& beginning);
 
-  // One transaction. `pick_counts` has the new number for each of the batch's picks.
+  // Files are made and read back, rows are stored in one transaction, then the files go to their places: once this
+  // returns, the batch is there for good. `pick_counts` has the new number for each of the batch's picks.
   void add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
            double seconds);
   // What is not as it was when this batch was stored, as one sentence; empty: it came out the same. Nothing is written.
@@ -43,7 +46,14 @@ class Store {
   void for_each_seed_image(const SeeImage& visit);
   std::string image(std::int64_t id);  // PNG
 
+  // Faults whose file is gone or empty, and how to put it back.
+  std::vector<FaultRecord> lost_files();
+  void restore_file(const FaultRecord& fault, std::string_view png) { files_.restore(fault, png); }
+
  private:
+  void settle_files();
+
+  FaultFiles files_;
   std::string file_;  // for messages
   Database database_;
   std::string chain_;  // of the last batch

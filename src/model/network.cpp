@@ -63,6 +63,9 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
     impl->info.input = {shape[1], shape[2], shape[3]};
     if (shape[0] > 0) impl->info.fixed_batch = shape[0];
   }
+  // The file alone does not say what the network is if its weights lie beside it.
+  impl->info.sha256 = sha256(bytes);
+  if (!program.external_sha256.empty()) impl->info.sha256 = sha256(impl->info.sha256 + program.external_sha256);
   impl->original = std::move(bytes);
   impl->folder = folder;
   impl->executor = guarded(label, "cannot be prepared for running",
@@ -76,6 +79,7 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
   torchscript::load_module(bytes, label, impl->module, card);
   if (!card.empty()) impl->card = ModelCard::from_json(card, label);
   impl->info.format = "torchscript";
+  impl->info.sha256 = sha256(bytes);
   for (const auto& parameter : impl->module.named_parameters()) {
     impl->trainable.push_back(parameter.name);
     impl->info.parameters += parameter.value.numel();
@@ -145,20 +149,16 @@ Network::~Network() = default;
 
 std::unique_ptr<Network> Network::load(const fs::path& path, const Options& options) {
   std::string bytes = read_file(path);
-  std::string hash = sha256(bytes);
   std::string label = path.string();
   if (bytes.empty()) bad_input("{}: is empty", label);
   fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
   std::unique_ptr<Impl> impl = torchscript::is_archive(bytes) ? from_torchscript_bytes(bytes, label)
                                                               : from_onnx_bytes(std::move(bytes), folder, label);
-  impl->info.sha256 = std::move(hash);
   return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/true)));
 }
 
 std::unique_ptr<Network> Network::from_onnx(std::string bytes, const std::string& label, const Options& options) {
-  std::string hash = sha256(bytes);
   std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label);
-  impl->info.sha256 = std::move(hash);
   return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/false)));
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 
 namespace galvani {
 namespace {
@@ -358,6 +359,12 @@ const Mutator& MutatorSet::mutator(const Rule& rule) const {
   if (rule.mutator < 0 || static_cast<std::size_t>(rule.mutator) >= mutators_.size())
     fail(ErrorCode::internal, "a rule without a mutator");
   return *mutators_[static_cast<std::size_t>(rule.mutator)];
+}
+
+std::string MutatorSet::files_sha256() const {
+  std::string all;
+  for (const auto& mutator : mutators_) all += mutator->files_sha256();
+  return all.empty() ? "" : sha256(all);
 }
 
 bool MutatorSet::draw(Rng& rng, bool affine_allowed, Rule& rule) const {

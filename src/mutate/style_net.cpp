@@ -60,6 +60,9 @@ class StyleNet : public Mutator {
                 network_->info().classes, in[0], in[1], in[2]);
   }
 
+  std::string files_sha256() const override {
+    return network_ ? sha256(network_->info().sha256 + network_->card().preprocess.str()) : "";
+  }
   std::string missing() const override { return network_ ? "" : "needs a network: style-net:model=path.onnx"; }
 
  private:

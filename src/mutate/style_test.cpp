@@ -142,6 +142,18 @@ TEST(Style, ANetworkOfOnesOwn) {
   EXPECT_EQ(set.parse(set.text(family.listed[0])), family.listed[0]);
   EXPECT_TRUE(set.apply(family.listed[0], image).equal(255 - image));
   EXPECT_TRUE(set.apply(family.listed[1], image).equal(image));
+  // Another network, or other preprocessing beside the same one, is another set.
+  std::string before = set.files_sha256();
+  EXPECT_EQ(before.size(), 64U);
+  EXPECT_EQ(MutatorSet("nsgen", {{3, 8, 8}, {}}).files_sha256(), "");
+  std::string toml = (folder / "negative.toml").string();
+  write_file(toml, "range = [0, 2]\n");
+  EXPECT_NE(MutatorSet(spec, {{3, 8, 8}, {}}).files_sha256(), before);
+  std::filesystem::remove(toml);
+  EXPECT_EQ(MutatorSet(spec, {{3, 8, 8}, {}}).files_sha256(), before);
+  write_file(path, negative_network(3, 16));
+  EXPECT_NE(MutatorSet(spec, {{3, 8, 8}, {}}).files_sha256(), before);
+  write_file(path, negative_network(3, 8));
   // Of another size and gray: enlarged, turned, reduced.
   at::Tensor flat = at::full({1, 5, 7}, 100, at::kByte);
   EXPECT_TRUE(set.apply(family.listed[0], flat).equal(255 - flat));

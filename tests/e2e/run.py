@@ -115,6 +115,35 @@ def noise(count):
     return bytes(result)
 
 
+def message(*fields):
+    """A protocol buffer: (number, value) with whole numbers, text, bytes, or messages made here."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+    result = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            result += varint(number << 3) + varint(value)
+        else:
+            value = value.encode() if isinstance(value, str) else value
+            result += varint(number << 3 | 2) + varint(len(value)) + value
+    return result
+
+
+def style_network(gain, bias):
+    """An ONNX network that makes gain * image + bias of a gray image: a 1x1 convolution."""
+    def port(name):
+        sides = [message((2, "n"))] + [message((1, n)) for n in (1, 28, 28)]
+        shape = message(*((1, side) for side in sides))
+        return message((1, name), (2, message((1, message((1, 1), (2, shape))))))
+
+    def weight(name, dims, value):
+        return message(*((1, n) for n in dims), (2, 1), (8, name), (9, struct.pack("<f", value)))
+    node = message((1, "image"), (1, "gain"), (1, "bias"), (2, "styled"), (4, "Conv"))
+    graph = message((1, node), (2, "style"), (5, weight("gain", (1, 1, 1, 1), gain)), (5, weight("bias", (1,), bias)),
+                    (11, port("image")), (12, port("styled")))
+    return message((1, 8), (7, graph), (8, message((2, 13))))
+
+
 def predictions(text):
     """The rows of a CSV of predictions, without the names of classes, which a file format may not carry."""
     return [{k: v for k, v in row.items() if k != "name"} for row in csv.DictReader(io.StringIO(text))]
@@ -704,7 +733,7 @@ def _(w):
 
 FUZZ = ["--data", "digits:test[0:300]", *PROFILE, "--seeds", 40, "--energy", 16, "--batch", 4, "--seed", 5]
 
-add_checks("help", [(verb, verb) for verb in ("fuzz", "replay", "stats", "export")], helps)
+add_checks("help", [(verb, verb) for verb in ("check", "fuzz", "replay", "stats", "export")], helps)
 
 
 def fuzz(*more, folder, iterations=24, guide="kmnc"):
@@ -858,6 +887,98 @@ def _(w):
     w.refused(2, *fuzz("--time", "soon", folder="x"), names="soon")
 
 
+def contents(folder):
+    """Every file below a folder, but for the process in the lock."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "campaign.lock"}
+
+
+@check("fuzz deletes nothing that is not its own")
+def _(w):
+    mine = {"faults/cat.png": "an image", "faults/00000001-3-5.png": "an image", "state/texas.csv": "a table", ".profile": "a shell's",
+            "profile/me.txt": "text", "campaign.lock": "a file of this name"}
+    for number, (name, content) in enumerate(mine.items()):
+        folder = w / f"user-{number}"
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(content)
+        w.refused(2, *fuzz(folder=folder), names=name.split("/")[0])
+        expect_equal((folder / name).read_text(), content, f"the user's {name}")
+        expect_equal(len(list(folder.rglob("*"))), 1 + name.count("/"), f"what is beside the user's {name}")
+    w.done(*fuzz(folder="lost-record", guide="random"))
+    toml = (w / "lost-record/campaign.toml").read_bytes()
+    (w / "lost-record/campaign.toml").unlink()
+    before = contents(w / "lost-record")
+    w.refused(2, *fuzz(folder="lost-record", guide="random"), names="without its campaign.toml")
+    expect_equal(contents(w / "lost-record") == before, True, "the folder as it was")
+    (w / "lost-record/campaign.toml").write_bytes(toml)
+    w.done(*fuzz(folder="lost-record", guide="random", iterations=28))
+
+
+@check("fuzz notices what it rests on before it writes")
+def _(w):
+    network, other = style_network(0.9, 0.05), style_network(0.8, 0.1)
+    (w / "style.onnx").write_bytes(network)
+    command = fuzz("--mutators", "style-net:model=style.onnx,output=0..1,nsgen", "--json", folder="styled", guide="random",
+                   iterations=10**9)
+    process = w.start(*command)
+    try:
+        while json.loads(process.stdout.readline()).get("batches", 0) < 2:
+            pass
+    finally:
+        process.kill()
+        process.communicate()
+    before = contents(w / "styled")
+    (w / "style.onnx").write_bytes(other)
+    w.refused(2, *command, names="the style-network has another content")
+    now = contents(w / "styled")
+    for name in ("campaign.db-shm", "campaign.db-wal"):
+        before.pop(name, None), now.pop(name, None)
+    expect_equal(now == before, True, "the folder as it was with another style network")
+    (w / "style.onnx").write_bytes(network)
+    done = json.loads(w.done("stats", "styled", "--json").out)["iterations"] + 8
+    command = [done if argument == 10**9 else argument for argument in command]
+    w.done(*command)
+    w.done(*["undisturbed" if argument == "styled" else argument for argument in command])
+    expect_equal(store(w / "styled") == store(w / "undisturbed"), True, "the store equal to that of an undisturbed campaign")
+    expect_equal(contents(w / "styled/faults") == contents(w / "undisturbed/faults"), True, "the files equal to those")
+    # The record itself.
+    w.done(*fuzz(folder="edited"))
+    toml = (w / "edited/campaign.toml").read_text()
+    for old, new in (("energy = 16", "energy = 17"), ("seed = '5'", "seed = '6'"), ("channels-last = ", "channels-last = !")):
+        value = toml.replace(old, new).replace("!true", "false").replace("!false", "true")
+        expect(value != toml, f"no {old} in {toml}")
+        (w / "edited/campaign.toml").write_text(value)
+        w.refused(3, "fuzz", "-o", "edited", names="was edited")
+        w.refused(3, "stats", "edited", names="was edited")
+    (w / "edited/campaign.toml").write_text(toml)
+    # What was learned of the training data.
+    (w / "edited/profile").rename(w / "edited-profile")
+    w.refused(2, "fuzz", "-o", "edited", "--iterations", 28, names="edited/profile: is missing")
+    w.done("fuzz", "-o", "edited", "--iterations", 28, *PROFILE)
+    expect_equal((w / "edited/profile").read_bytes() == (w / "edited-profile").read_bytes(), True, "the profile put back")
+    w.done("fuzz", "-o", "edited", "--iterations", 32)
+
+
+@check("fuzz notices a processor that computes otherwise")
+def _(w):
+    slow = dict(w.environment, ONEDNN_MAX_CPU_ISA="SSE41")
+
+    def scores(environment, name):
+        subprocess.run([w.binary, "trace", "eight.onnx", "--data", "digits:test[0:64]", "-o", name], cwd=w.folder, env=environment,
+                       capture_output=True, check=True, timeout=LIMIT)
+        return zipfile.ZipFile(w / name).read("logits.npy")
+    if scores(w.environment, "here.npz") == scores(slow, "there.npz"):
+        return  # a processor without anything better
+    # To its end, with a snapshot, so that no batch is repeated.
+    for guide in ("kmnc", "random"):
+        w.done(*fuzz(folder=f"here-{guide}", guide=guide))
+        rows = store(w / f"here-{guide}")
+        result = subprocess.run([w.binary, "fuzz", "-o", f"here-{guide}", "--iterations", "40"], cwd=w.folder, env=slow, text=True,
+                                capture_output=True, timeout=LIMIT)
+        expect_equal(result.returncode, 4, "the exit code")
+        expect("the network computes other values here" in result.stderr, result.stderr)
+        expect_equal(store(w / f"here-{guide}") == rows, True, "the rows as they were")
+
+
 @check("report and compare read campaigns")
 def _(w):
     for seed in (1, 2):
@@ -927,6 +1048,77 @@ def _(w):
     w.refused(2, "faults", "sorted", "--mutator", "blurr", names="did you mean 'blur'")
     w.refused(2, "faults", "sorted", "--cluster", "--minimise", names="--cluster")
     w.refused(3, "faults", "no-such-run", names="no-such-run")
+
+
+@check("check finds damage and says what is still good")
+def _(w):
+    def folder_of(name):
+        return {path: path.read_bytes() for path in (w / name).rglob("*") if path.is_file()}
+
+    def damage(name):
+        before = folder_of(name)
+        result = w.run("check", name, "--json")
+        expect(folder_of(name) == before, "check changed the folder")
+        expect_equal(result.code, 1, "the exit code")
+        return json.loads(result.out)
+
+    w.done(*fuzz(folder="checked"))
+    before = folder_of("checked")
+    sound = json.loads(w.done("check", "checked", "--json").out)
+    expect(folder_of("checked") == before, "check changed the folder")
+    stats = json.loads(w.done("stats", "checked", "--json").out)
+    expect_equal((sound["sound"], sound["damage"], sound["notes"]), (True, [], []), "a sound campaign")
+    expect_equal(sound["parts"]["faults"], {"all": stats["faults"], "intact": stats["faults"]}, "its faults")
+    expect("checked: sound" in w.done("check", "checked").out, "the text says otherwise")
+
+    rows = json.loads(w.done("faults", "checked", "--distinct", "--json").out)["faults"]
+    first, second = (w / "checked" / rows[i]["file"] for i in (0, 1))
+    good = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    found = damage("checked")
+    expect(len(found["damage"]) >= 1 and rows[0]["file"] in found["damage"][0], str(found["damage"]))
+    expect(found["parts"]["faults"]["intact"] < stats["faults"], "every fault is intact")
+    text = w.run("check", "checked").out
+    expect("checked: damaged" in text and f"of {stats['faults']} faults" in text.replace(",", ""), text)
+    # Every verb that reads the image notices it, too.
+    w.refused(3, "export", "checked", "--to", "npz", "-o", "x.npz", names="other pixels")
+    w.refused(3, "faults", "checked", "--minimise", names="other pixels")
+    w.refused(3, "faults", "checked", "--cluster", names="other pixels")
+    expect_equal(w.run("replay", "checked").code, 1, "the exit code of replay")
+    for replace, names in ((lambda: first.symlink_to(second), "symbolic link"), (lambda: os.mkfifo(first), "regular file")):
+        first.unlink()
+        replace()
+        w.refused(3, "export", "checked", "--to", "npz", "-o", "x.npz", names=names)
+        expect(names in json.loads(w.run("check", "checked", "--json").out)["damage"][0], f"check does not say {names}")
+    first.unlink()
+    first.write_bytes(good)
+    w.done("check", "checked")
+
+    # A store that names files elsewhere.
+    shutil.copytree(w / "checked", w / "elsewhere")
+    for name in ("/etc/hostname", "../checked/" + rows[0]["file"], "campaign.toml"):
+        connection = sqlite3.connect(w / "elsewhere/campaign.db")
+        connection.execute("UPDATE faults SET file = ? WHERE id = 1", (name,))
+        connection.commit()
+        connection.close()
+        w.refused(3, "export", "elsewhere", "--to", "npz", "-o", "x.npz", names="no campaign writes")
+        expect(any("no campaign writes" in line for line in damage("elsewhere")["damage"]), "check does not say so")
+
+    # Killed, it is sound as far as it goes; going on seals it again.
+    process = w.start(*fuzz("--json", folder="check-killed", iterations=10**9))
+    process.stdout.readline()
+    time.sleep(1)
+    w.refused(4, "check", "check-killed", names="a process works in this folder")
+    process.kill()
+    process.communicate()
+    before = folder_of("check-killed")
+    killed = json.loads(w.done("check", "check-killed", "--json").out)
+    expect(folder_of("check-killed") == before, "check changed the folder")
+    expect(killed["sound"] and "no seal" in killed["notes"][0], str(killed))
+    w.done("fuzz", "-o", "check-killed", "--iterations", killed["parts"]["batches"]["all"] * 4)
+    expect_equal(json.loads(w.done("check", "check-killed", "--json").out)["notes"], [], "the notes after going on")
+    w.refused(3, "check", "eight.onnx", names="eight.onnx")
+    w.refused(3, "check", "cache", names="campaign.toml")
 
 
 # Pixels so large that the scores of bright images overflow: a model that gives NaN for some inputs.

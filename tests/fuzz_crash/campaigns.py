@@ -25,11 +25,11 @@ def query(folder, sql):
 
 
 class Workshop:
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, architecture="lenet5", epochs=2):
         self.binary = str(pathlib.Path(binary).resolve())
         self.folder = pathlib.Path(folder)
         self.environment = dict(os.environ, GALVANI_CACHE=str(self.folder / "cache"))
-        self.run("train", "lenet5", "--data", "digits:train[0:4000]", "--test", "digits:test[0:500]", "--epochs", 2, "-o",
+        self.run("train", architecture, "--data", "digits:train[0:4000]", "--test", "digits:test[0:500]", "--epochs", epochs, "-o",
                  "model.onnx", "-q")
 
     def start(self, *arguments, **more):

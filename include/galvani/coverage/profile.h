@@ -40,6 +40,9 @@ class Profile {
   void learn(const Traces& traces);
   void finish();
   void save(const std::filesystem::path& path) const;
+  // SHA-256 of what was learned; the same of a file, whatever model it is for. Error(bad_input) if that is damaged.
+  std::string parts_hash() const;
+  static std::string parts_hash(const std::filesystem::path& path);
 
   // Usage error naming `criterion` and the remedy if the profile does not have the part.
   template <class Part>
@@ -54,6 +57,7 @@ class Profile {
 
  private:
   explicit Profile(TraceLayout layout) : layout_(std::move(layout)) {}
+  void save_parts(ArchiveWriter& out) const;
   const ProfilePart& find(const std::string& name, const std::string& criterion) const;
 
   TraceLayout layout_;
@@ -61,9 +65,6 @@ class Profile {
   std::int64_t inputs_ = 0;
   std::int64_t dropped_ = 0;
 };
-
-// SHA-256 of the parts in a profile's file, one after the other as they are saved; Error(bad_input) if it is damaged.
-std::string stored_parts_hash(const std::filesystem::path& path);
 
 // `data` or a sample of it, drawn by `seed` without repeats; size 0: all.
 std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const Dataset& data,

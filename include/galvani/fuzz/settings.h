@@ -31,6 +31,12 @@ struct CampaignSettings {
   std::string neurons = "channel";
 };
 
+// What the machine makes of a few inputs, taken when a campaign begins and again whenever it is gone on with.
+struct Probe {
+  std::string model;     // scores, traces and gains of the first seeds
+  std::string mutation;  // the first seed after rules of every family
+};
+
 // Where the settings were applied. Hashes are SHA-256.
 struct CampaignRecord {
   CampaignSettings settings;
@@ -47,6 +53,8 @@ struct CampaignRecord {
   std::string profile_sha256;  // of what it holds
   std::string style;           // the style source's spec; empty: the seeds
   std::string style_sha256;
+  std::string style_network_sha256;  // of the networks that mutators name; empty: none does
+  Probe probe;
 
   std::string to_toml() const;
   static CampaignRecord from_toml(const std::filesystem::path& path);

@@ -35,7 +35,7 @@ struct Tap {
 struct NetworkInfo {
   std::string path;
   std::string format;      // "onnx" or "torchscript"
-  std::string sha256;      // of the file
+  std::string sha256;      // of the file, and of external data that it names
   std::int64_t opset = 0;  // ONNX only
   std::string producer;
   std::vector<std::int64_t> input;  // [C, H, W]

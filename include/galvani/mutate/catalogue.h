@@ -62,6 +62,8 @@ class MutatorSet {
   const std::string& spec() const { return spec_; }
   const std::vector<Family>& families() const { return families_; }
   const Mutator& mutator(const Rule& rule) const;
+  // SHA-256 of what its mutators took from files; empty: nothing.
+  std::string files_sha256() const;
 
   // False, and nothing drawn, if every family is affine and affine ones are not wanted.
   bool draw(Rng& rng, bool affine_allowed, Rule& rule) const;

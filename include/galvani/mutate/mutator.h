@@ -73,6 +73,8 @@ class Mutator {
   const OptionSchema& parameters() const { return parameters_; }
   // The sentence that says why it cannot be used as it is; empty: it can.
   virtual std::string missing() const { return ""; }
+  // SHA-256 of what it took from files, such as a network; empty: nothing.
+  virtual std::string files_sha256() const { return ""; }
   // How many values a parameter has that is drawn unless given (`seed`, `image`); 0 for the others.
   std::int64_t free_values(std::size_t parameter) const;
 

@@ -429,6 +429,7 @@ Program Importer::run() {
   }
   std::string arguments = "self";
   for (std::size_t i = 0; i < program_.inputs.size(); ++i) arguments += fmt::format(", x{}", i);
+  program_.external_sha256 = reader_.external_sha256();
   program_.source = fmt::format("def forward({}):\n{}", arguments, body_);
   return std::move(program_);
 }

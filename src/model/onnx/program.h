@@ -43,6 +43,7 @@ struct Program {
   std::string producer;
   std::map<std::string, std::string> metadata;  // the file's metadata_props
   std::vector<std::string> warnings;            // such as NaN in a weight, naming the tensor
+  std::string external_sha256;                  // of what was read from files beside the model; empty: nothing
 };
 
 // Parses and checks a model. `label` names the file in errors; external initialisers are read from `folder` only.

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/runtime.h"
 
 namespace galvani::onnx {
@@ -218,6 +219,7 @@ std::string TensorReader::external_bytes(const TensorProto& proto, std::uint64_t
   file.seekg(static_cast<std::streamoff>(offset));
   file.read(bytes.data(), static_cast<std::streamsize>(expected));
   if (!file) bad_input("{}: '{}' could not be read", label_, printable(location));
+  external_sha256_ = sha256(external_sha256_ + sha256(bytes));
   return bytes;
 }
 

@@ -27,6 +27,8 @@ class TensorReader {
 
   // Copies the values out; checks dims, sizes and, for external data, that the file lies inside the model's folder.
   at::Tensor read(const ::onnx::TensorProto& proto);
+  // SHA-256 of everything that was read from other files so far; empty: nothing.
+  const std::string& external_sha256() const { return external_sha256_; }
 
  private:
   std::string external_bytes(const ::onnx::TensorProto& proto, std::uint64_t expected);
@@ -34,6 +36,7 @@ class TensorReader {
   std::filesystem::path folder_;
   std::string label_;
   std::uint64_t external_total_ = 0;
+  std::string external_sha256_;
 };
 
 // Little-endian bytes of a tensor's elements, as raw_data holds them.

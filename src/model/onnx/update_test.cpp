@@ -125,6 +125,14 @@ TEST(OnnxExternal, IsReadFromTheModelsFolderAndTakenAlong) {
   EXPECT_TRUE(values_of(graph.bytes(), folder.path()).at("w").equal(w));
   std::string updated = update_onnx(graph.bytes(), folder.path(), "m.onnx", {{"b", at::zeros({2})}}, {});
   EXPECT_TRUE(values_of(updated, "/nowhere").at("w").equal(w));
+  // What lies beside the model is part of what it is.
+  std::string before = import_onnx(graph.bytes(), folder.path(), "m.onnx").external_sha256;
+  EXPECT_EQ(before.size(), 64U);
+  write(folder / "data" / "w.bin", "pad?" + raw_bytes(w));
+  EXPECT_EQ(import_onnx(graph.bytes(), folder.path(), "m.onnx").external_sha256, before);
+  write(folder / "data" / "w.bin", "pad!" + raw_bytes(w + 1));
+  EXPECT_NE(import_onnx(graph.bytes(), folder.path(), "m.onnx").external_sha256, before);
+  EXPECT_EQ(import_onnx(linear_graph().bytes(), folder.path(), "m.onnx").external_sha256, "");
 }
 
 TEST(OnnxExternal, CannotEscapeTheFolder) {

@@ -1,0 +1,70 @@
+#include "fuzz/probe.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "galvani/base/archive.h"
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+
+namespace galvani {
+namespace {
+
+constexpr std::int64_t kAlone = 4;        // seeds in canonical form
+constexpr std::size_t kRulesAFamily = 3;  // and at least one of every pattern
+
+void put(ArchiveWriter& out, const at::Tensor& tensor) {
+  if (!tensor.defined()) return;
+  at::Tensor dense = tensor.contiguous();
+  out.put(std::string_view(static_cast<const char*>(dense.data_ptr()), dense.nbytes()));
+}
+
+std::string probe_model(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus) {
+  Judged judged = runner.judge_seeds(corpus, 1, std::min(network.execution().micro_batch, corpus.size()));
+  ArchiveWriter out;
+  put(out, judged.logits);
+  put(out, judged.traces.values);
+  put(out, judged.traces.relevance);
+  for (const LayerTrace& layer : judged.traces.layers) {
+    put(out, layer.features);
+    put(out, layer.windows);
+  }
+  Request alone;
+  alone.alone = true;
+  put(out, network.run(judged.images.narrow(0, 0, std::min(kAlone, judged.size())), alone).logits);
+  if (fresh.needs().traces) out.put(fresh.absorb(judged));
+  out.put(fresh.covered().covered);
+  return sha256(out.bytes());
+}
+
+}  // namespace
+
+std::string probe_mutation(const at::Tensor& seed, const MutatorSet& set) {
+  Rng rng(0);
+  ArchiveWriter out;
+  for (const Family& family : set.families()) {
+    for (const Rule& rule : family.examples(std::max(kRulesAFamily, family.patterns.size()), rng)) {
+      out.put(set.text(rule));
+      put(out, set.apply(rule, seed));
+    }
+  }
+  return sha256(out.bytes());
+}
+
+Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus, const MutatorSet& set) {
+  return {probe_model(runner, network, fresh, corpus), probe_mutation(corpus.image(1), set)};
+}
+
+void check_probe(const Probe& then, const Probe& now, const std::string& folder) {
+  const char* what = then.model != now.model ? "the network" : then.mutation != now.mutation ? "mutation" : nullptr;
+  if (what == nullptr) return;
+  fail(
+      ErrorCode::environment,
+      "{}: {} computes other values here than when the campaign began, so it cannot be gone on with; likely causes are "
+      "another processor, environment variables that choose its instructions (ONEDNN_MAX_CPU_ISA, ATEN_CPU_CAPABILITY, "
+      "OPENBLAS_CORETYPE), or other versions of the libraries",
+      folder, what);
+}
+
+}  // namespace galvani

@@ -1,0 +1,95 @@
+#include "fuzz/record.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/fuzz/guide.h"
+#include "galvani/fuzz/scheduler.h"
+
+namespace galvani {
+namespace fs = std::filesystem;
+namespace {
+
+std::string join_numbers(const std::vector<double>& numbers, double fallback) {
+  return numbers.empty() ? fmt::format("{}", fallback) : fmt::format("{}", fmt::join(numbers, ","));
+}
+
+std::string hash_of(const Profile* profile) {
+  return profile == nullptr || profile->empty() ? "" : profile->parts_hash();
+}
+
+}  // namespace
+
+CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject,
+                           const std::string& style_network_sha256) {
+  Network& network = subject.tracer.network();
+  const NetworkInfo& info = network.info();
+  const Preprocess& preprocess = network.card().preprocess;
+  CampaignRecord record;
+  record.settings = settings;
+  record.settings.guide = guides().options(Spec::parse(settings.guide)).str();
+  record.settings.scheduler = schedulers().options(Spec::parse(settings.scheduler)).str();
+  record.version = GALVANI_VERSION;
+  std::error_code error;
+  fs::path absolute = fs::absolute(info.path, error);
+  record.model = error ? info.path : absolute.string();
+  record.model_sha256 = info.sha256;
+  record.classes = info.classes;
+  record.input = fmt::format("{}", fmt::join(info.input, ","));
+  record.preprocess.range = fmt::format("{}..{}", preprocess.low, preprocess.high);
+  record.preprocess.mean = join_numbers(preprocess.mean, 0);
+  record.preprocess.deviation = join_numbers(preprocess.deviation, 1);
+  record.preprocess.channels = preprocess.bgr ? "bgr" : "rgb";
+  record.preprocess.layout = preprocess.channels_last ? "nhwc" : "nchw";
+  record.preprocess.input = record.input;
+  record.execution = network.execution();
+  record.data = subject.data.name;
+  record.data_sha256 = content_hash(subject.data);
+  record.profile_sha256 = hash_of(subject.profile.get());
+  if (!record.profile_sha256.empty()) record.profile = subject.profile_source;
+  if (subject.style != nullptr) {
+    record.style = subject.style->name;
+    record.style_sha256 = content_hash(*subject.style);
+  }
+  record.style_network_sha256 = style_network_sha256;
+  return record;
+}
+
+void check_settings(const CampaignSettings& s) {
+  auto positive = [](const char* name, std::int64_t value, std::int64_t most) {
+    if (value < 1 || value > most) bad_usage("{} is {}, but must be from 1 to {}", name, value, most);
+  };
+  positive("--seeds", s.seeds, std::int64_t{1} << 40);
+  positive("--energy", s.energy, 1 << 20);
+  positive("--batch", s.batch, 1 << 20);
+  positive("--max-tries", s.max_tries, 1 << 20);
+  positive("--patience", s.patience, std::int64_t{1} << 40);
+  if (s.batch * s.energy > 1 << 24)
+    bad_usage("--batch {} and --energy {} make {} mutants at a time, more than {}", s.batch, s.energy,
+              s.batch * s.energy, 1 << 24);
+}
+
+std::string content_hash(const Dataset& data) {
+  at::Tensor images = data.images.contiguous();
+  at::Tensor labels = data.labels.contiguous();
+  auto bytes = [](const at::Tensor& t) {
+    return std::string_view(static_cast<const char*>(t.data_ptr()), static_cast<std::size_t>(t.nbytes()));
+  };
+  return sha256(fmt::format("{} {} {}", fmt::join(images.sizes(), "x"), sha256(bytes(images)), sha256(bytes(labels))));
+}
+
+void check_same(const CampaignRecord& record, const CampaignRecord& wanted, const fs::path& folder) {
+  if (!record.profile_sha256.empty() && wanted.profile_sha256.empty() && record.settings.guide == wanted.settings.guide)
+    bad_usage(
+        "{}: is missing, and the campaign needs it; --train (--profile-size, or --profile) with what it was made of "
+        "puts it back: {}",
+        stored_profile(folder).string(), printable(record.profile, 200));
+  std::vector<std::string> different = record.differences(wanted);
+  if (!different.empty())
+    bad_usage("{}: holds a campaign with other settings: {}; choose another folder with -o, or the same settings",
+              folder.string(), fmt::format("{}", fmt::join(different, "; ")));
+}
+
+}  // namespace galvani

@@ -8,6 +8,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani::cli {
 
@@ -41,6 +42,7 @@ json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
             {"faults", c.faults},
             {"distinct_faults", c.distinct_faults},
             {"kept_faults", c.kept_faults},
+            {"not_a_number", s.not_a_number},
             {"rft", s.rft},
             {"rft_all", s.rft_all},
             {"seconds", s.seconds},
@@ -64,6 +66,8 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
   auto n = [](std::int64_t value) { return format_count(value); };
   table.add({"faults", fmt::format("{} of {} valid mutants ({:.2f}%), {} distinct images", n(c.faults), n(c.valid),
                                    s.rft_all * 100, n(c.distinct_faults))});
+  if (s.not_a_number > 0)
+    table.add({kNotANumberName, fmt::format("{} of the faults: their scores are NaN or infinite", n(s.not_a_number))});
   table.add({"outputs", fmt::format("{} kept, {} distinct images", n(c.kept), n(c.distinct_kept))});
   table.add({"faults among outputs", fmt::format("{}, RFT {:.4f}", n(c.kept_faults), s.rft)});
   if (c.faults > 0)

@@ -19,6 +19,7 @@
 #include "galvani/coverage/measure.h"
 #include "galvani/coverage/minimise.h"
 #include "galvani/data/export.h"
+#include "galvani/model/evaluate.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -50,6 +51,7 @@ struct Result {
   Result(Measurement measured, std::int64_t n) : measurement(std::move(measured)), inputs(n) {}
   Measurement measurement;
   std::int64_t inputs;
+  std::int64_t dropped = 0;  // inputs that no criterion could use
   double forward_seconds = 0;
   std::map<std::int64_t, Criteria> by_class;
   FeatureTable features;
@@ -72,6 +74,7 @@ struct Job {
     tracer.stream(data, "covering", [&](const Traces& traces, std::int64_t first) {
       auto start = std::chrono::steady_clock::now();
       result.measurement.add(traces);
+      result.dropped += std::count(traces.usable.begin(), traces.usable.end(), 0);
       if (by_class) add_by_class(data, traces, first, result);
       if (collect) {
         Features found;
@@ -88,15 +91,6 @@ struct Job {
   // Every class has criteria of its own, given rows of that class alone.
   void add_by_class(const Dataset& data, const Traces& traces, std::int64_t first, Result& result) const;
 };
-
-Traces rows_of(const Traces& traces, const std::vector<std::int64_t>& rows) {
-  at::Tensor index = at::tensor(rows, at::kLong);
-  auto pick = [&](const at::Tensor& t) { return t.defined() ? t.index_select(0, index) : t; };
-  Traces result = make_traces(pick(traces.values), pick(traces.predicted), pick(traces.logits));
-  result.relevance = pick(traces.relevance);
-  for (const LayerTrace& layer : traces.layers) result.layers.push_back({pick(layer.features), pick(layer.windows)});
-  return result;
-}
 
 void Job::add_by_class(const Dataset& data, const Traces& traces, std::int64_t first, Result& result) const {
   bool labelled = data.labelled();
@@ -194,10 +188,7 @@ void print_classes(const Result& result, const Network& network, const Dataset& 
   titles.insert(titles.begin() + 1, ">inputs");
   Table table(titles);
   for (const auto& [label, criteria] : result.by_class) {
-    const auto& names = network.card().class_names;
-    std::vector<std::string> row = {label >= 0 && label < static_cast<std::int64_t>(names.size())
-                                        ? names[static_cast<std::size_t>(label)]
-                                        : data.class_name(label),
+    std::vector<std::string> row = {verdict_name(network, data, label),
                                     format_count(criteria.front()->inputs() + criteria.front()->dropped())};
     for (const auto& criterion : criteria) row.push_back(show(criterion->covered()));
     table.add(row);
@@ -290,9 +281,18 @@ void check_minimise(const Flags& flags) {
   }
 }
 
+// All criteria drop the same inputs, so it is said once.
+void warn_of_dropped(const Dataset& data, const Result& result) {
+  if (result.dropped > 0)
+    log::warn("{}: {} of {} inputs have NaN or infinite values and were dropped", data.name,
+              format_count(result.dropped), format_count(result.inputs));
+}
+
 void run_compare(const Common& common, const Job& job, const Network& network, const Dataset& a, const Dataset& b) {
   Result of_a = job.measure(a, false, false);
   Result of_b = job.measure(b, false, false);
+  warn_of_dropped(a, of_a);
+  warn_of_dropped(b, of_b);
   json all = json::array();
   Table table({"criterion", ">A", ">B", ">A and B", ">only A", ">only B", ">B adds"});
   for (std::size_t i = 0; i < of_a.measurement.criteria().size(); ++i) {
@@ -323,7 +323,12 @@ void run_compare(const Common& common, const Job& job, const Network& network, c
     all.push_back(std::move(j));
   }
   if (common.json) {
-    print_json({{"model", network.info().path}, {"a", a.name}, {"b", b.name}, {"criteria", all}}, 1);
+    print_json({{"model", network.info().path},
+                {"a", a.name},
+                {"b", b.name},
+                {"dropped", {of_a.dropped, of_b.dropped}},
+                {"criteria", all}},
+               1);
   } else {
     say("A = {} ({} inputs), B = {} ({} inputs)\n{}", a.name, a.size(), b.name, b.size(), table.str());
   }
@@ -347,6 +352,7 @@ void run(const Common& common, Flags& flags) {
     return;
   }
   Result result = job.measure(data, flags.by_class, !flags.minimised.empty());
+  warn_of_dropped(data, result);
   if (!flags.save_state.empty()) save_states(flags.save_state, result.measurement.criteria(), tracer.layout());
   if (!flags.csv.empty()) write_csv(result, flags.csv);
   if (!flags.plot.empty()) write_plot(result, flags.plot);
@@ -360,6 +366,7 @@ void run(const Common& common, Flags& flags) {
     json j = {{"model", network->info().path},
               {"data", data.name},
               {"inputs", data.size()},
+              {"dropped", result.dropped},
               {"neurons", tracer.layout().neurons},
               {"forward_seconds", result.forward_seconds}};
     j["criteria"] = criteria_json(result);
@@ -375,8 +382,6 @@ void run(const Common& common, Flags& flags) {
     say("{} of {} inputs keep this coverage: {}\n", format_count(static_cast<std::int64_t>(kept.size())),
         format_count(data.size()), flags.minimised);
   for (const auto& criterion : result.measurement.criteria()) {
-    if (criterion->dropped() > 0)
-      log::warn("{}: {} inputs with NaN or infinite values were dropped", criterion->id(), criterion->dropped());
     for (const std::string& note : criterion->notes()) log::info("{}: {}", criterion->id(), note);
   }
 }

@@ -74,7 +74,8 @@ std::int64_t write_csv(const CampaignReader& reader, const Flags& flags, const s
   std::vector<std::string> names;
   for (std::int64_t i = 0; i < reader.classes(); ++i) names.push_back(csv_name(reader.class_name(i)));
   auto name = [&](std::int64_t label) {
-    return label >= 0 && label < reader.classes() ? names[static_cast<std::size_t>(label)] : std::to_string(label);
+    return label >= 0 && label < reader.classes() ? names[static_cast<std::size_t>(label)]
+                                                  : csv_name(reader.class_name(label));
   };
   std::optional<OutputFile> file;
   std::int64_t rows = 0;
@@ -102,13 +103,14 @@ struct Row {
   std::int64_t seed = 0;
   double confidence = 0;
   bool fault = false;
-  std::string file;  // of a fault
+  std::string file;    // of a fault
+  std::string sha256;  // of the pixels
 };
 
 std::vector<Row> collect(const CampaignReader& reader, const Flags& flags) {
   std::vector<Row> rows;
   for_each_mutant(reader, flags, [&](const auto& r) {
-    rows.push_back({r.id, r.label, r.predicted, r.seed, r.confidence, is_fault(r), file_of(r)});
+    rows.push_back({r.id, r.label, r.predicted, r.seed, r.confidence, is_fault(r), file_of(r), r.sha256});
   });
   return rows;
 }
@@ -128,6 +130,7 @@ ImageStream stream_of(const CampaignReader& reader, const std::vector<Row>& rows
         auto i = static_cast<std::size_t>(index);
         FaultRecord fault;
         fault.file = row(i).file;
+        fault.sha256 = row(i).sha256;
         images[i] = reader.image(fault);
       });
     } else {

@@ -13,6 +13,7 @@
 #include "galvani/base/options.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/model/evaluate.h"
 #include "galvani/mutate/mutator.h"
 #include "galvani/report/shrink.h"
 #include "verb.h"
@@ -39,8 +40,8 @@ struct Flags {
 };
 
 // A class by its name or its number.
-std::int64_t class_of(const CampaignReader& reader, const char* option, const std::string& text) {
-  if (text.empty()) return -1;
+std::optional<std::int64_t> class_of(const CampaignReader& reader, const char* option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
   for (std::int64_t c = 0; c < reader.classes(); ++c) {
     if (reader.class_name(c) == text) return c;
   }
@@ -50,6 +51,12 @@ std::int64_t class_of(const CampaignReader& reader, const char* option, const st
     bad_usage("{}: '{}' is neither the name of a class nor a number below {}", option, printable(text),
               reader.classes());
   return number;
+}
+
+// What a fault was taken for: a class, or not a number.
+std::optional<std::int64_t> verdict_of(const CampaignReader& reader, const char* option, const std::string& text) {
+  if (text == kNotANumberName || text == "nan") return kNotANumber;
+  return class_of(reader, option, text);
 }
 
 std::string pair_text(const CampaignReader& reader, std::int64_t label, std::int64_t predicted) {
@@ -64,6 +71,7 @@ json fault_json(const CampaignReader& reader, const FaultRecord& fault) {
   return {{"id", fault.id},
           {"true", fault.label},
           {"predicted", fault.predicted},
+          {"predicted_name", reader.class_name(fault.predicted)},
           {"confidence", fault.confidence},
           {"kept", fault.kept()},
           {"distinct", fault.distinct},
@@ -89,6 +97,7 @@ void list(const Common& common, const Flags& flags, const CampaignReader& reader
     for (const FaultGroup& g : groups)
       j["groups"].push_back({{"true", g.label},
                              {"predicted", g.predicted},
+                             {"predicted_name", reader.class_name(g.predicted)},
                              {"faults", g.faults},
                              {"distinct", g.distinct},
                              {"kept", g.kept},
@@ -232,7 +241,7 @@ void run(const Common& common, Flags& flags) {
   if (!flags.query.mutator.empty()) mutators().at(flags.query.mutator);
   CampaignReader reader(flags.folder);
   flags.query.filter.label = class_of(reader, "--true", flags.label);
-  flags.query.filter.predicted = class_of(reader, "--pred", flags.predicted);
+  flags.query.filter.predicted = verdict_of(reader, "--pred", flags.predicted);
   if (flags.cluster) {
     cluster(common, flags, reader);
   } else if (flags.minimise) {
@@ -256,7 +265,7 @@ void add_faults_verb(CLI::App& app, Common& common) {
   });
   verb->add_option("run", flags->folder, "the campaign's folder")->required();
   verb->add_option("--true", flags->label, "of this class: its name or number");
-  verb->add_option("--pred", flags->predicted, "taken for this class");
+  verb->add_option("--pred", flags->predicted, "taken for this class, or nan: scores that are not a number");
   verb->add_option("--mutator", flags->query.mutator, "whose last step is of this mutator");
   verb->add_flag("--kept", flags->query.filter.kept_only, "that the guide kept");
   verb->add_flag("--distinct", flags->query.filter.distinct_only, "every image once");

@@ -14,6 +14,7 @@
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/scheduler.h"
 #include "galvani/fuzz/summary.h"
+#include "galvani/model/evaluate.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -113,9 +114,11 @@ std::string junit_xml(const CampaignReader& reader, const CampaignSummary& summa
     FaultFilter filter;
     filter.most = 20;
     reader.for_each_fault(filter, [&](const FaultRecord& fault) {
-      cases += xml(fmt::format("{}: {} taken for {} ({:.1f}%), {}", fault.file, reader.class_name(fault.label),
-                               reader.class_name(fault.predicted), fault.confidence * 100, fault.rule)) +
-               "\n";
+      std::string taken =
+          fault.predicted == kNotANumber
+              ? fmt::format("has scores that are {}", kNotANumberName)
+              : fmt::format("taken for {} ({:.1f}%)", reader.class_name(fault.predicted), fault.confidence * 100);
+      cases += xml(fmt::format("{}: {} {}, {}", fault.file, reader.class_name(fault.label), taken, fault.rule)) + "\n";
     });
     cases += "      </failure>\n    </testcase>\n";
   }

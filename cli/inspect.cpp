@@ -27,9 +27,12 @@ struct InspectFlags {
 };
 
 std::string class_label(const Network& network, const Dataset& data, std::int64_t i) {
-  const auto& names = network.card().class_names;
-  return printable(
-      i < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(i)] : data.class_name(i), 30);
+  return printable(verdict_name(network, data, i), 30);
+}
+
+std::vector<std::int64_t> to_vector(const at::Tensor& numbers) {
+  const auto* data = numbers.data_ptr<std::int64_t>();
+  return {data, data + numbers.numel()};
 }
 
 std::int64_t neurons_of(const Network& network, const std::vector<int>& taps) {
@@ -81,11 +84,8 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
     j["data"] = data->name;
     j["reexamined"] = evaluation->reexamined;
     j["confusion"] = json::array();
-    for (std::int64_t r = 0; r < info.classes; ++r) {
-      at::Tensor row = evaluation->confusion[r].contiguous();
-      j["confusion"].push_back(
-          std::vector<std::int64_t>(row.data_ptr<std::int64_t>(), row.data_ptr<std::int64_t>() + row.numel()));
-    }
+    for (std::int64_t r = 0; r < info.classes; ++r) j["confusion"].push_back(to_vector(evaluation->confusion[r]));
+    j["not_a_number"] = to_vector(evaluation->not_a_number);
   }
   return j;
 }
@@ -94,18 +94,23 @@ void print_confusion(const Network& network, const Dataset& data, const Evaluati
   constexpr std::int64_t kMostColumns = 20;
   std::int64_t classes = network.info().classes;
   auto cell = evaluation.confusion.accessor<std::int64_t, 2>();
+  std::vector<std::int64_t> unknown = to_vector(evaluation.not_a_number);
+  bool any_unknown = std::any_of(unknown.begin(), unknown.end(), [](std::int64_t n) { return n > 0; });
+  auto shown = [](std::int64_t n) { return n == 0 ? "·" : std::to_string(n); };
   if (classes <= kMostColumns) {
     std::vector<std::string> titles = {"true \\ predicted"};
     for (std::int64_t c = 0; c < classes; ++c) titles.push_back(">" + class_label(network, data, c));
+    if (any_unknown) titles.push_back(">" + class_label(network, data, kNotANumber));
     titles.emplace_back(">recall");
     Table table(titles);
     for (std::int64_t r = 0; r < classes; ++r) {
       std::vector<std::string> row = {class_label(network, data, r)};
-      std::int64_t total = 0;
+      std::int64_t total = unknown[static_cast<std::size_t>(r)];
       for (std::int64_t c = 0; c < classes; ++c) {
         total += cell[r][c];
-        row.push_back(cell[r][c] == 0 ? "·" : std::to_string(cell[r][c]));
+        row.push_back(shown(cell[r][c]));
       }
+      if (any_unknown) row.push_back(shown(unknown[static_cast<std::size_t>(r)]));
       row.push_back(total == 0
                         ? "-"
                         : fmt::format("{:.1f}%", 100.0 * static_cast<double>(cell[r][r]) / static_cast<double>(total)));
@@ -119,6 +124,7 @@ void print_confusion(const Network& network, const Dataset& data, const Evaluati
     for (std::int64_t c = 0; c < classes; ++c) {
       if (r != c && cell[r][c] > 0) pairs.emplace_back(-cell[r][c], r, c);
     }
+    if (std::int64_t n = unknown[static_cast<std::size_t>(r)]; n > 0) pairs.emplace_back(-n, r, kNotANumber);
   }
   std::sort(pairs.begin(), pairs.end());
   if (pairs.size() > static_cast<std::size_t>(kMostColumns)) pairs.resize(static_cast<std::size_t>(kMostColumns));
@@ -170,7 +176,7 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
 
 void inspect(const Common& common, InspectFlags& flags) {
   if (flags.operators) {
-    std::cout << torchscript_operators_markdown();
+    say("{}", torchscript_operators_markdown());
     return;
   }
   if (flags.model.model.empty()) bad_usage("name a model to inspect");

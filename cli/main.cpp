@@ -152,6 +152,7 @@ int run(int argc, char** argv) {
   CLI::App app("Tests deep neural networks the way a fuzzer tests programs.", "galvani");
   app.set_version_flag("--version", "galvani " GALVANI_VERSION);
   app.require_subcommand(1);
+  add_check_verb(app, common);
   add_compare_verb(app, common);
   add_cover_verb(app, common);
   add_data_verb(app, common);

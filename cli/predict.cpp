@@ -28,26 +28,27 @@ struct PredictFlags {
   std::string output;
 };
 
-std::string name_of(const Network& network, const Dataset& data, std::int64_t label) {
-  const auto& names = network.card().class_names;
-  return label < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(label)]
-                                                         : data.class_name(label);
+std::int64_t not_a_number(const Predictions& predictions) {
+  return (predictions.labels == kNotANumber).sum().item<std::int64_t>();
 }
 
 using Put = std::function<void(std::string_view)>;
 
-// One row per image: index, true label (empty if unknown), predicted label and name, probability of every class.
+// One row per image: index, true label (empty if unknown), predicted label and name, probability of every class (empty
+// if the verdict is not a number).
 void write_csv(const Network& network, const Dataset& data, const Predictions& predictions, const Put& put) {
   auto labels = predictions.labels.accessor<std::int64_t, 1>();
   auto truth = data.labels.accessor<std::int64_t, 1>();
   auto p = predictions.probabilities.accessor<float, 2>();
+  auto confidence = predictions.confidence.accessor<float, 1>();
   std::string row = "index,label,predicted,name,confidence";
   for (std::int64_t c = 0; c < p.size(1); ++c) row += fmt::format(",p{}", c);
   put(row + "\n");
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
     row = fmt::format("{},{},{},{},{:.6g}", i, truth[i] < 0 ? "" : std::to_string(truth[i]), labels[i],
-                      csv_name(name_of(network, data, labels[i])), p[i][labels[i]]);
-    for (std::int64_t c = 0; c < p.size(1); ++c) row += fmt::format(",{:.6g}", p[i][c]);
+                      csv_name(verdict_name(network, data, labels[i])), confidence[i]);
+    for (std::int64_t c = 0; c < p.size(1); ++c)
+      row += labels[i] == kNotANumber ? "," : fmt::format(",{:.6g}", p[i][c]);
     put(row + "\n");
   }
 }
@@ -62,6 +63,7 @@ void write_json(const Network& network, const Dataset& data, const Predictions& 
                                 {"data", data.name},
                                 {"images", data.size()},
                                 {"classes", network.info().classes},
+                                {"not_a_number", not_a_number(predictions)},
                                 {"accuracy", evaluation != nullptr ? json(evaluation->accuracy) : json()}},
                                1);
   put(head.substr(0, head.rfind("\n}")) + ",\n \"predictions\": [");
@@ -71,8 +73,8 @@ void write_json(const Network& network, const Dataset& data, const Predictions& 
     put((i == 0 ? "\n  " : ",\n  ") + json_text({{"index", i},
                                                  {"label", truth[i] < 0 ? json() : json(truth[i])},
                                                  {"predicted", labels[i]},
-                                                 {"name", name_of(network, data, labels[i])},
-                                                 {"probabilities", row}}));
+                                                 {"name", verdict_name(network, data, labels[i])},
+                                                 {"probabilities", labels[i] == kNotANumber ? json() : json(row)}}));
   }
   put("\n ]\n}\n");
 }
@@ -104,9 +106,11 @@ void run(const Common& common, PredictFlags& flags) {
     write_csv(*network, data, predictions, put);
   }
   if (file) file->commit();
-  log::info("{} images in {:.2f} s ({:.0f} images/s){}{}", data.size(), seconds,
+  std::int64_t unknown = not_a_number(predictions);
+  log::info("{} images in {:.2f} s ({:.0f} images/s){}{}{}", data.size(), seconds,
             static_cast<double>(data.size()) / seconds,
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",
+            unknown > 0 ? fmt::format(", {} are {}", unknown, kNotANumberName) : "",
             flags.output.empty() ? "" : ", written to " + flags.output);
 }
 

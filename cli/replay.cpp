@@ -6,11 +6,11 @@
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/json_text.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
+#include "galvani/model/evaluate.h"
 #include "model_flags.h"
 #include "verb.h"
 
@@ -29,20 +29,21 @@ struct Flags {
 
 struct Replay {
   std::int64_t faults = 0;
-  std::int64_t fail = 0;        // the verdict is not the seed's label
-  std::int64_t as_before = 0;   // and it is the same wrong class
-  std::int64_t seed_right = 0;  // of another model: it gets the fault's seed right
+  std::int64_t fail = 0;          // the verdict is not the seed's label
+  std::int64_t as_before = 0;     // and it is the same one
+  std::int64_t not_a_number = 0;  // and it is no class
+  std::int64_t seed_right = 0;    // of another model: it gets the fault's seed right
   std::int64_t seed_right_fail = 0;
   std::vector<std::string> unreadable;
   std::vector<std::string> healed;
 };
 
 // Canonical verdicts: every image alone.
-std::vector<std::int64_t> verdicts(Network& network, const std::vector<at::Tensor>& images) {
+std::vector<std::int64_t> judge(Network& network, const std::vector<at::Tensor>& images) {
   if (images.empty()) return {};
   Request alone;
   alone.alone = true;
-  at::Tensor labels = network.run(at::stack(images), alone).logits.argmax(1);
+  at::Tensor labels = verdicts(network.run(at::stack(images), alone).logits);
   return {labels.data_ptr<std::int64_t>(), labels.data_ptr<std::int64_t>() + labels.numel()};
 }
 
@@ -54,7 +55,7 @@ std::unordered_map<std::int64_t, bool> judge_seeds(const CampaignReader& reader,
     std::vector<at::Tensor> images;
     std::size_t end = std::min(seeds.size(), first + kChunk);
     for (std::size_t i = first; i < end; ++i) images.push_back(reader.image(seeds[i].id));
-    std::vector<std::int64_t> labels = verdicts(network, images);
+    std::vector<std::int64_t> labels = judge(network, images);
     for (std::size_t i = first; i < end; ++i) right[seeds[i].id] = labels[i - first] == seeds[i].label;
   }
   return right;
@@ -67,10 +68,7 @@ void replay_chunk(const CampaignReader& reader, Network& network, const std::vec
   workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
     auto i = static_cast<std::size_t>(index);
     try {
-      at::Tensor image = reader.image(faults[i]);
-      std::string hash = sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
-      if (hash != faults[i].sha256) bad_input("{}: holds other pixels than it did", faults[i].file);
-      read[i] = image;
+      read[i] = reader.image(faults[i]);
     } catch (const Error& e) {
       problems[i] = e.what();
     }
@@ -85,12 +83,13 @@ void replay_chunk(const CampaignReader& reader, Network& network, const std::vec
       result.unreadable.push_back(problems[i]);
     }
   }
-  std::vector<std::int64_t> labels = verdicts(network, images);
+  std::vector<std::int64_t> labels = judge(network, images);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const FaultRecord& fault = *records[i];
     bool fails = labels[i] != fault.label;
     result.fail += fails ? 1 : 0;
     result.as_before += labels[i] == fault.predicted ? 1 : 0;
+    result.not_a_number += labels[i] == kNotANumber ? 1 : 0;
     if (!fails) result.healed.push_back(fault.file);
     if (seed_right != nullptr && (*seed_right)[fault.seed]) {
       ++result.seed_right;
@@ -140,8 +139,13 @@ void run(Common& common, Flags& flags) {
   bool good = result.unreadable.empty() && (other || result.healed.empty());
   if (!good) common.exit_code = 1;
   if (common.json) {
-    json j = {{"folder", flags.folder},         {"model", network->info().path}, {"same_model", !other},
-              {"faults", result.faults},        {"fail", result.fail},           {"as_before", result.as_before},
+    json j = {{"folder", flags.folder},
+              {"model", network->info().path},
+              {"same_model", !other},
+              {"faults", result.faults},
+              {"fail", result.fail},
+              {"as_before", result.as_before},
+              {"not_a_number", result.not_a_number},
               {"unreadable", result.unreadable}};
     if (other) {
       j["transfer_rate"] = share(result.fail, result.faults);
@@ -164,6 +168,8 @@ void run(Common& common, Flags& flags) {
     for (std::size_t i = 0; i < std::min(kMostShown, result.healed.size()); ++i)
       say("does not fail: {}\n", result.healed[i]);
   }
+  if (result.not_a_number > 0)
+    say("{} of them are {}: their scores are NaN or infinite\n", format_count(result.not_a_number), kNotANumberName);
   for (std::size_t i = 0; i < std::min(kMostShown, result.unreadable.size()); ++i) say("{}\n", result.unreadable[i]);
 }
 

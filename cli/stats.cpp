@@ -29,8 +29,11 @@ void print_wrong_seeds(const CampaignReader& reader) {
 json wrong_seeds_json(const CampaignReader& reader) {
   auto all = json::array();
   for (const WrongSeedRecord& seed : reader.wrong_seeds())
-    all.push_back(
-        {{"item", seed.item}, {"label", seed.label}, {"predicted", seed.predicted}, {"confidence", seed.confidence}});
+    all.push_back({{"item", seed.item},
+                   {"label", seed.label},
+                   {"predicted", seed.predicted},
+                   {"predicted_name", reader.class_name(seed.predicted)},
+                   {"confidence", seed.confidence}});
   return all;
 }
 
@@ -43,11 +46,11 @@ void run(const Common& common, const Flags& flags) {
     j["mutators"] = yields_json(reader.mutators());
     j["by_class"] = yields_json(reader.by_class());
     j["confusion"] = json::array();
-    std::vector<std::int64_t> confusion = reader.confusion();
-    auto n = static_cast<std::size_t>(reader.classes());
-    for (std::size_t i = 0; i < confusion.size(); ++i) {
-      if (confusion[i] > 0) j["confusion"].push_back({{"true", i / n}, {"predicted", i % n}, {"faults", confusion[i]}});
-    }
+    for (const ConfusionRecord& cell : reader.confusion())
+      j["confusion"].push_back({{"true", cell.label},
+                                {"predicted", cell.predicted},
+                                {"predicted_name", reader.class_name(cell.predicted)},
+                                {"faults", cell.faults}});
     j["seeds"] = reader.seeds().size();
     j["wrong_seeds"] = wrong_seeds_json(reader);
     print_json(j, 1);

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "coverage_flags.h"
@@ -12,6 +13,7 @@
 #include "galvani/coverage/criterion.h"
 #include "galvani/coverage/surprise.h"
 #include "galvani/data/npy.h"
+#include "galvani/model/evaluate.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -54,9 +56,11 @@ void run(const Common& common, Flags& flags) {
   at::Tensor values = at::empty({data.size(), layout.neurons});
   at::Tensor logits = at::empty({data.size(), layout.classes});
   std::vector<std::vector<double>> surprise(scores.size());
+  std::int64_t unusable = 0;
   tracer.stream(data, "tracing", [&](const Traces& traces, std::int64_t first) {
     values.narrow(0, first, traces.size()).copy_(traces.values);
     logits.narrow(0, first, traces.size()).copy_(traces.logits);
+    unusable += std::count(traces.usable.begin(), traces.usable.end(), 0);
     for (std::size_t i = 0; i < scores.size(); ++i) {
       std::vector<double> part = scores[i]->score(traces);
       surprise[i].insert(surprise[i].end(), part.begin(), part.end());
@@ -66,7 +70,7 @@ void run(const Common& common, Flags& flags) {
   for (const TraceBlock& block : layout.blocks)
     arrays.emplace_back("tap/" + block.tap, values.narrow(1, block.first, block.count).contiguous());
   arrays.emplace_back("logits", logits);
-  arrays.emplace_back("predicted", data.size() > 0 ? logits.argmax(1) : at::empty({0}, at::kLong));
+  arrays.emplace_back("predicted", verdicts(logits));
   arrays.emplace_back("labels", data.labels);
   for (std::size_t i = 0; i < scores.size(); ++i)
     arrays.emplace_back("score/" + score_specs[i].str(), at::tensor(surprise[i], at::kDouble));
@@ -74,6 +78,7 @@ void run(const Common& common, Flags& flags) {
   if (common.json) {
     nlohmann::json j = {{"output", flags.output},
                         {"inputs", data.size()},
+                        {"not_finite", unusable},
                         {"neurons", layout.neurons},
                         {"taps", nlohmann::json::array()}};
     for (const TraceBlock& block : layout.blocks) j["taps"].push_back({{"tap", block.tap}, {"neurons", block.count}});
@@ -82,6 +87,9 @@ void run(const Common& common, Flags& flags) {
     say("{}: traces of {} inputs, {} neurons in {} taps\n", flags.output, data.size(), layout.neurons,
         layout.blocks.size());
   }
+  if (unusable > 0)
+    log::warn("{}: {} of {} inputs have NaN or infinite values; they are written as they are{}", data.name, unusable,
+              data.size(), scores.empty() ? "" : " and have no scores (NaN)");
   for (const auto& score : scores) {
     for (const std::string& note : score->notes()) log::info("note: {}", note);
   }

@@ -38,6 +38,7 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say_text(fmt::format(format, std::forward<Args>(args)...));
 }
 
+void add_check_verb(CLI::App& app, Common& common);
 void add_compare_verb(CLI::App& app, Common& common);
 void add_cover_verb(CLI::App& app, Common& common);
 void add_data_verb(CLI::App& app, Common& common);

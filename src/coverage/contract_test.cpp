@@ -10,6 +10,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/rng.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace {
@@ -196,20 +197,22 @@ TEST_P(EveryCriterion, ValuesThatAreNotFiniteAreDroppedAndCounted) {
   Traces broken = made_up(layout_, 400, 2);
   broken.values[3][0] = std::numeric_limits<float>::quiet_NaN();
   broken.values[5][65] = std::numeric_limits<float>::infinity();
-  broken = reordered(broken, [] {
-    std::vector<std::int64_t> all(400);
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }());
+  broken.relevance[7][1] = std::numeric_limits<float>::quiet_NaN();
+  broken.layers[0].features[9][0] = -std::numeric_limits<float>::infinity();
+  broken.layers[1].windows[11][0][0] = std::numeric_limits<float>::quiet_NaN();
+  broken.predicted[13] = kNotANumber;
+  mark_usable(broken);
   auto a = make();
   std::vector<double> gains = a->add(broken);
-  EXPECT_EQ(a->dropped(), 2);
-  EXPECT_EQ(a->inputs(), 398);
-  EXPECT_EQ(gains[3], 0);
-  EXPECT_EQ(gains[5], 0);
+  EXPECT_EQ(a->dropped(), 6);
+  EXPECT_EQ(a->inputs(), 394);
   std::vector<std::int64_t> good;
   for (std::int64_t i = 0; i < 400; ++i) {
-    if (i != 3 && i != 5) good.push_back(i);
+    if (i >= 3 && i <= 13 && i % 2 == 1) {
+      EXPECT_EQ(gains[static_cast<std::size_t>(i)], 0);
+    } else {
+      good.push_back(i);
+    }
   }
   auto b = make();
   b->add(reordered(traces_, good));

@@ -52,10 +52,6 @@ double similarity(const Path& a, const char* b, const TraceBlock& block) {
   return either == 0 ? 1 : static_cast<double>(both) / static_cast<double>(either);
 }
 
-bool finite_row(const float* row, std::int64_t n) {
-  return std::all_of(row, row + n, [](float v) { return std::isfinite(v); });
-}
-
 // The decision paths of each class: `clusters` of them, each the neurons that at least `beta` of its members share.
 class Paths : public ProfilePart {
  public:
@@ -74,7 +70,7 @@ class Paths : public ProfilePart {
     Path path;
     for (std::int64_t i = 0; i < traces.size(); ++i) {
       const float* relevance = traces.relevance.data_ptr<float>() + i * layout_.neurons;
-      if (!traces.usable[static_cast<std::size_t>(i)] || !finite_row(relevance, layout_.neurons)) continue;
+      if (!traces.usable[static_cast<std::size_t>(i)]) continue;
       find_path(relevance, layout_, alpha_, path);
       auto& members = learned_[static_cast<std::size_t>(traces.predicted.data_ptr<std::int64_t>()[i])];
       members.insert(members.end(), path.begin(), path.end());
@@ -209,7 +205,6 @@ class PathCoverage : public SetCriterion {
 
   void collect(const Traces& traces, std::int64_t row, std::vector<std::uint64_t>& out) const override {
     const float* relevance = traces.relevance.data_ptr<float>() + row * layout().neurons;
-    if (!finite_row(relevance, layout().neurons)) return;
     thread_local Path path;
     find_path(relevance, layout(), alpha_, path);
     std::int64_t label = traces.predicted.data_ptr<std::int64_t>()[row];

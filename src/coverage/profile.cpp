@@ -4,6 +4,7 @@
 
 #include "coverage/builtin.h"
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/rng.h"
 
 namespace galvani {
@@ -59,11 +60,15 @@ void Profile::save(const std::filesystem::path& path) const {
   out.put(inputs_);
   out.put(dropped_);
   out.put(static_cast<std::uint64_t>(parts_.size()));
+  save_parts(out);
+  write_sealed(path, kProfileKind, kProfileVersion, out.bytes());
+}
+
+void Profile::save_parts(ArchiveWriter& out) const {
   for (const auto& [name, part] : parts_) {
     out.put(name);
     part->save(out);
   }
-  write_sealed(path, kProfileKind, kProfileVersion, out.bytes());
 }
 
 std::shared_ptr<const Profile> Profile::load(const std::filesystem::path& path, const TraceLayout& layout) {
@@ -96,6 +101,23 @@ std::shared_ptr<const Profile> Profile::load(const std::filesystem::path& path, 
   }
   in.expect_end();
   return profile;
+}
+
+std::string Profile::parts_hash() const {
+  ArchiveWriter out;
+  save_parts(out);
+  return sha256(out.bytes());
+}
+
+std::string Profile::parts_hash(const std::filesystem::path& path) {
+  std::string payload = read_sealed(path, kProfileKind, kProfileVersion);
+  ArchiveReader in(payload, path.string());
+  in.get_text();  // the layout's signature
+  in.get_text();  // what it was learned from
+  in.get<std::int64_t>();
+  in.get<std::int64_t>();
+  in.get<std::uint64_t>();
+  return sha256(in.rest());
 }
 
 std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const Dataset& data,

@@ -50,12 +50,7 @@ Traces given(const std::vector<std::vector<float>>& rows, const std::vector<std:
 }
 
 Traces reordered(const Traces& traces, const std::vector<std::int64_t>& order) {
-  at::Tensor index = at::tensor(order, at::kLong);
-  auto pick = [&](const at::Tensor& t) { return t.defined() ? t.index_select(0, index) : t; };
-  Traces result = make_traces(pick(traces.values), pick(traces.predicted), pick(traces.logits));
-  result.relevance = pick(traces.relevance);
-  for (const LayerTrace& layer : traces.layers) result.layers.push_back({pick(layer.features), pick(layer.windows)});
-  return result;
+  return galvani::rows_of(traces, order);
 }
 
 Traces rows_of(const Traces& traces, std::int64_t first, std::int64_t count) {

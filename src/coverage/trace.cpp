@@ -11,6 +11,7 @@
 #include "galvani/base/options.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace {
@@ -50,6 +51,21 @@ LayerTrace layer_trace(const at::Tensor& x, const LinearLayer& layer) {
   return {features, features.unsqueeze(2)};
 }
 
+// Takes the mark from rows of [N, ...] float, or of nothing, that hold a value that is not finite.
+void drop_infinite(const at::Tensor& values, std::vector<char>& usable) {
+  if (!values.defined() || usable.empty()) return;
+  at::Tensor all = values.contiguous();
+  const auto* row = all.data_ptr<float>();
+  auto width = all.numel() / static_cast<std::int64_t>(usable.size());
+  for (char& mark : usable) {
+    // A sum of products with zero is zero unless something is not finite; it vectorises, std::isfinite does not.
+    float probe = 0;
+    for (std::int64_t j = 0; j < width; ++j) probe += row[j] * 0.0F;
+    if (probe != 0) mark = 0;
+    row += width;
+  }
+}
+
 }  // namespace
 
 void TraceLayout::add(const std::string& tap, std::int64_t count) {
@@ -78,15 +94,36 @@ Traces make_traces(at::Tensor values, at::Tensor predicted, at::Tensor logits) {
   traces.values = values.to(at::kFloat).contiguous();
   traces.predicted = std::move(predicted);
   traces.logits = std::move(logits);
-  std::int64_t width = traces.values.size(1);
-  for (std::int64_t i = 0; i < traces.size(); ++i) {
-    const float* row = traces.row(i);
-    // A sum of products with zero is zero unless something is not finite; it vectorises, std::isfinite does not.
-    float probe = 0;
-    for (std::int64_t j = 0; j < width; ++j) probe += row[j] * 0.0F;
-    traces.usable.push_back(probe == 0 ? 1 : 0);
-  }
+  mark_usable(traces);
   return traces;
+}
+
+void mark_usable(Traces& traces) {
+  traces.usable.assign(static_cast<std::size_t>(traces.size()), 1);
+  drop_infinite(traces.values, traces.usable);
+  drop_infinite(traces.relevance, traces.usable);
+  for (const LayerTrace& layer : traces.layers) {
+    drop_infinite(layer.features, traces.usable);
+    drop_infinite(layer.windows, traces.usable);
+  }
+  if (!traces.predicted.defined()) return;
+  const auto* verdicts = traces.predicted.data_ptr<std::int64_t>();
+  for (std::size_t i = 0; i < traces.usable.size(); ++i) {
+    if (verdicts[i] == kNotANumber) traces.usable[i] = 0;
+  }
+}
+
+Traces rows_of(const Traces& traces, const std::vector<std::int64_t>& rows) {
+  at::Tensor index = at::tensor(rows, at::kLong);
+  auto pick = [&](const at::Tensor& t) { return t.defined() ? t.index_select(0, index) : t; };
+  Traces result;
+  result.values = pick(traces.values);
+  result.predicted = pick(traces.predicted);
+  result.logits = pick(traces.logits);
+  result.relevance = pick(traces.relevance);
+  for (const LayerTrace& layer : traces.layers) result.layers.push_back({pick(layer.features), pick(layer.windows)});
+  for (std::int64_t row : rows) result.usable.push_back(traces.usable[static_cast<std::size_t>(row)]);
+  return result;
 }
 
 Tracer::Tracer(Network& network, std::vector<int> taps, NeuronUnit unit, TraceNeeds needs)
@@ -114,7 +151,7 @@ Traces Tracer::trace(const at::Tensor& images) const {
   columns.reserve(outputs.taps.size());
   for (const at::Tensor& tap : outputs.taps) columns.push_back(tap.reshape({n, -1}));
   at::Tensor values = n > 0 ? at::cat(columns, 1) : at::empty({0, layout_.neurons});
-  Traces traces = make_traces(values, n > 0 ? outputs.logits.argmax(1) : at::empty({0}, at::kLong), outputs.logits);
+  Traces traces = make_traces(values, verdicts(outputs.logits), outputs.logits);
   if (needs_.layers && n > 0) {
     traces.layers.resize(taps_.size());
     std::vector<std::pair<std::size_t, at::Tensor>> work;
@@ -126,9 +163,8 @@ Traces Tracer::trace(const at::Tensor& images) const {
       traces.layers[block] = layer_trace(x, *layout_.layers[block]);
     });
   }
-  if (needs_.relevance && n > 0) {
-    traces.relevance = relevance(images);
-  }
+  if (needs_.relevance && n > 0) traces.relevance = relevance(images);
+  if (needs_.layers || needs_.relevance) mark_usable(traces);
   return traces;
 }
 

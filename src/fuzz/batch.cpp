@@ -55,7 +55,7 @@ std::int64_t BatchRunner::chunk_size() const {
 }
 
 at::Tensor confidences_of(const Judged& judged) {
-  return judged.logits.softmax(1).gather(1, judged.predicted.unsqueeze(1)).squeeze(1).contiguous();
+  return confidences(judged.logits.softmax(1), judged.predicted);
 }
 
 Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const {
@@ -68,7 +68,7 @@ Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, std::int64_t
     judged.logits = network.run(images).logits;
   }
   reexamined += settle_close_calls(network, images, judged.logits);
-  judged.predicted = judged.logits.argmax(1);
+  judged.predicted = verdicts(judged.logits);
   if (needs_.traces) judged.traces.predicted = judged.predicted;
   return judged;
 }

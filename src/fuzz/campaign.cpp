@@ -10,8 +10,10 @@
 #include "fuzz/batch.h"
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
+#include "fuzz/images.h"
 #include "fuzz/probe.h"
 #include "fuzz/record.h"
+#include "fuzz/seal.h"
 #include "fuzz/seeds.h"
 #include "fuzz/staging.h"
 #include "fuzz/state.h"
@@ -23,6 +25,8 @@
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
 #include "galvani/fuzz/reader.h"
+#include "galvani/fuzz/summary.h"
+#include "galvani/model/evaluate.h"
 #include "galvani/mutate/engine.h"
 
 namespace galvani {
@@ -126,8 +130,7 @@ struct Campaign::Impl {
       seeds.records[i].gain = gains[i];
       state->corpus.set_gain(seeds.records[i].id, gains[i]);
       const at::Tensor& image = seeds.images[i];
-      seeds.records[i].sha256 =
-          sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
+      seeds.records[i].sha256 = pixel_hash(image);
       beginning.seeds.push_back({seeds.records[i], encode_png(image)});
     }
     check_interrupt();
@@ -195,12 +198,11 @@ struct Campaign::Impl {
       std::vector<Rule> rules;
       for (const std::string& rule : reader.lineage(fault).rules) rules.push_back(engine->set().parse(rule));
       at::Tensor image = engine->replay(fetch(fault.seed), rules).image.contiguous();
-      const auto* pixels = static_cast<const std::uint8_t*>(image.data_ptr());
-      if (sha256({reinterpret_cast<const char*>(pixels), engine->shape().bytes()}) != fault.sha256) {
+      if (pixel_hash(image) != fault.sha256) {
         log::warn("{}: is lost, and its lineage does not lead to the same image any more", fault.file);
         continue;
       }
-      store->restore_file(fault, encode_mutant(pixels, engine->shape()));
+      store->restore_file(fault, encode_mutant(image.data_ptr<std::uint8_t>(), engine->shape()));
     }
     if (!lost.empty()) log::info("{}: {} lost files of faults were made again", folder.string(), lost.size());
   }
@@ -283,6 +285,12 @@ struct Campaign::Impl {
     snapshot_interval = std::min(options.snapshot_seconds, snapshot_interval * 2);
   }
 
+  // Everything is in files that can be compared byte for byte.
+  void end_session() {
+    snapshot();
+    if (store->checkpoint()) write_seal(folder, store->last_batch());
+  }
+
   std::string reached(const Budget& budget) const {
     const CampaignCounters& c = state->counters;
     if (budget.iterations > 0 && c.iterations >= budget.iterations)
@@ -306,6 +314,7 @@ struct Campaign::Impl {
     status.repeat_until = store->last_batch();
     CampaignReader reader(folder);
     status.history = reader.timeline(CampaignStatus::kHistory / 2);
+    status.not_a_number = summarise(reader).not_a_number;
     std::int64_t last = store->last_fault();
     FaultFilter filter;
     filter.first = std::max<std::int64_t>(1, last - static_cast<std::int64_t>(CampaignStatus::kRecent) + 1);
@@ -334,6 +343,7 @@ struct Campaign::Impl {
   void note_batch(const BatchRecord& batch, double batch_seconds, std::int64_t batch_valid) {
     if (!batch.inputs.empty()) kept_time = Clock::now();
     if (!batch.faults.empty()) fault_time = Clock::now();
+    for (const FaultRecord& fault : batch.faults) status.not_a_number += fault.predicted == kNotANumber ? 1 : 0;
     std::size_t fresh = std::min(batch.faults.size(), CampaignStatus::kRecent);
     status.recent.insert(status.recent.begin(), batch.faults.rbegin(),
                          batch.faults.rbegin() + static_cast<std::ptrdiff_t>(fresh));
@@ -368,7 +378,7 @@ struct Campaign::Impl {
     status.stage = CampaignStage::running;
     while ((reason = reached(budget)).empty()) {
       if (interrupted()) {
-        snapshot();
+        end_session();
         fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
              folder.string(), format_count(state->counters.iterations));
       }
@@ -383,7 +393,7 @@ struct Campaign::Impl {
       for (Listener* listener : listeners) listener->batch(status, batch.faults);
       if (since(snapshot_time) >= snapshot_interval) snapshot();
     }
-    snapshot();
+    end_session();
     base_seconds = store->seconds();
     status.stage = CampaignStage::finished;
     update_status();
@@ -397,7 +407,7 @@ struct Campaign::Impl {
     bool repeated = false;
     while (state->counters.batches < status.repeat_until) {
       if (interrupted()) {
-        snapshot();
+        end_session();
         fail(ErrorCode::interrupted, "{}: stopped while repeating batch {} of {}; the same command goes on from there",
              folder.string(), state->counters.batches, status.repeat_until);
       }

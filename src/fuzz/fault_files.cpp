@@ -8,9 +8,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "fuzz/images.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/data/image.h"
+#include "galvani/fuzz/records.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -64,15 +67,14 @@ bool read_bytes(const fs::path& path, std::size_t size, std::string& bytes) {
   return done <= size;
 }
 
-std::string pixel_hash(std::string_view png, const fs::path& path) {
-  at::Tensor image = decode_image_tensor(png, path.string());
-  return sha256({static_cast<const char*>(image.data_ptr()), static_cast<std::size_t>(image.numel())});
-}
-
 }  // namespace
 
+std::string fault_name(std::int64_t id, std::int64_t label, std::int64_t predicted) {
+  return fmt::format("{:08}-{}-{}.png", id, label, predicted == kNotANumber ? "nan" : std::to_string(predicted));
+}
+
 std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predicted) {
-  return fmt::format("faults/{:08}-{}-{}.png", id, label, predicted);
+  return "faults/" + fault_name(id, label, predicted);
 }
 
 std::string encode_mutant(const std::uint8_t* pixels, const ImageShape& shape) {
@@ -87,7 +89,7 @@ void FaultFiles::stage(const FaultRecord& fault, std::string_view png) const {
   thread_local std::string found;
   write_bytes(path, png);
   if (!read_bytes(path, png.size(), found)) failed(path, "read back");
-  if (found != png || pixel_hash(found, path) != fault.sha256)
+  if (found != png || pixel_hash(decode_image_tensor(found, path.string())) != fault.sha256)
     fail(ErrorCode::environment, "{}: does not hold what was written to it; is the disk all right?", path.string());
 }
 
@@ -106,7 +108,7 @@ bool FaultFiles::settle(const std::string& name, const FaultRecord& fault) const
   if (fault.file != (fs::path("faults") / name).string()) return false;
   try {
     fs::path path = staging_.path(name);
-    if (pixel_hash(read_file(path), path) != fault.sha256) return false;
+    if (pixel_hash(decode_image_tensor(read_file(path), path.string())) != fault.sha256) return false;
   } catch (const Error& e) {
     if (e.code() != ErrorCode::bad_input) throw;
     return false;

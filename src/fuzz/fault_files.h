@@ -1,5 +1,6 @@
-// faults/NNNNNNNN-<true>-<predicted>.png: made and read back in state/new/ before the rows of a batch are stored, moved
-// to their places after that. Nothing in faults/ is ever deleted, and nothing overwritten but a file that is empty.
+// faults/NNNNNNNN-<true>-<predicted>.png, or -nan.png where the verdict is not a number: made and read back in
+// state/new/ before the rows of a batch are stored, moved to their places after that. Nothing in faults/ is ever
+// deleted, and nothing overwritten but a file that is empty.
 #pragma once
 
 #include <cstdint>

@@ -155,6 +155,18 @@ FolderLock::~FolderLock() {
   ::close(fd_);
 }
 
+FolderReadLock::FolderReadLock(const fs::path& folder)
+    : fd_(::open((folder / kLock).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)) {
+  if (fd_ >= 0 && ::flock(fd_, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(fd_);
+    fail(ErrorCode::environment, "{}: a process works in this folder; wait for it or stop it", folder.string());
+  }
+}
+
+FolderReadLock::~FolderReadLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 void make_subfolders(const fs::path& folder) {
   make_folder(folder / "faults");
   make_folder(Staging(folder).folder());

@@ -19,6 +19,19 @@ class FolderLock {
   int fd_;
 };
 
+// Held while a campaign's folder is read as a whole: no process may begin to work in it. Error(environment) if one
+// does. Writes nothing.
+class FolderReadLock {
+ public:
+  explicit FolderReadLock(const std::filesystem::path& folder);
+  ~FolderReadLock();
+  FolderReadLock(const FolderReadLock&) = delete;
+  FolderReadLock& operator=(const FolderReadLock&) = delete;
+
+ private:
+  int fd_;  // negative: nobody has ever worked here
+};
+
 // Usage error unless the folder holds a campaign, or one may begin there: it is missing, empty, or holds exactly what a
 // start that was cut off leaves. Touches nothing.
 void check_folder(const std::filesystem::path& folder);

@@ -81,6 +81,7 @@ json counters_json(const CampaignStatus& status) {
           {"faults", c.faults},
           {"distinct_faults", c.distinct_faults},
           {"kept_faults", c.kept_faults},
+          {"not_a_number", status.not_a_number},
           {"resets", c.resets},
           {"covered", c.covered},
           {"coverable", c.coverable > 0 ? json(c.coverable) : json()},

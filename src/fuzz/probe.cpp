@@ -39,9 +39,10 @@ std::string probe_model(const BatchRunner& runner, Network& network, Guide& fres
   return sha256(out.bytes());
 }
 
-std::string probe_mutation(Corpus& corpus, const MutatorSet& set) {
+}  // namespace
+
+std::string probe_mutation(const at::Tensor& seed, const MutatorSet& set) {
   Rng rng(0);
-  at::Tensor seed = corpus.image(1);
   ArchiveWriter out;
   for (const Family& family : set.families()) {
     for (const Rule& rule : family.examples(std::max(kRulesAFamily, family.patterns.size()), rng)) {
@@ -52,10 +53,8 @@ std::string probe_mutation(Corpus& corpus, const MutatorSet& set) {
   return sha256(out.bytes());
 }
 
-}  // namespace
-
 Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus, const MutatorSet& set) {
-  return {probe_model(runner, network, fresh, corpus), probe_mutation(corpus, set)};
+  return {probe_model(runner, network, fresh, corpus), probe_mutation(corpus.image(1), set)};
 }
 
 void check_probe(const Probe& then, const Probe& now, const std::string& folder) {

@@ -9,7 +9,8 @@
 namespace galvani {
 
 // One micro-batch of seeds through the network in the campaign's own form and alone, and through a guide that has seen
-// nothing; a few rules of every family applied to the first seed.
+// nothing; a few rules of every family applied to the first seed, which can be had alone.
+std::string probe_mutation(const at::Tensor& seed, const MutatorSet& set);
 Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus, const MutatorSet& set);
 
 // Error(environment) that says what is computed otherwise, and the likely causes.

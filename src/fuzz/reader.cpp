@@ -1,21 +1,31 @@
 #include "galvani/fuzz/reader.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
+#include "fuzz/images.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/data/image.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 30;
+// Values of an image of shape "1,28,28".
+std::size_t image_bytes(const std::string& shape) {
+  std::size_t values = 1;
+  std::istringstream sizes(shape);
+  for (std::size_t size = 0; sizes >> size; sizes.ignore(1)) values *= size;
+  return values;
+}
 
 std::string select_faults() {
   return "SELECT " + columns<FaultRecord>() + " FROM faults ";
@@ -69,6 +79,8 @@ CampaignReader::CampaignReader(const fs::path& folder) {
   if (!fs::exists(folder / "campaign.toml"))
     bad_input("{}: is not a campaign's folder, for it has no campaign.toml", folder.string());
   if (!fs::exists(folder / "campaign.db")) bad_input("{}: its campaign.db is missing", folder.string());
+  if (!fs::is_regular_file(folder / "campaign.db"))
+    bad_input("{}: is not a regular file", (folder / "campaign.db").string());
   impl_ = std::make_unique<Impl>(folder, CampaignRecord::from_toml(folder / "campaign.toml"));
 }
 
@@ -83,6 +95,7 @@ const CampaignRecord& CampaignReader::record() const {
 }
 
 std::string CampaignReader::class_name(std::int64_t label) const {
+  if (label == kNotANumber) return kNotANumberName;
   auto found = impl_->class_names.find(label);
   return found == impl_->class_names.end() || found->second.empty() ? std::to_string(label) : found->second;
 }
@@ -122,16 +135,17 @@ std::vector<YieldRecord> CampaignReader::by_class() const {
   return read_yields(impl_->database).classes;
 }
 
-std::vector<std::int64_t> CampaignReader::confusion() const {
+std::vector<ConfusionRecord> CampaignReader::confusion() const {
   std::int64_t n = classes();
-  std::vector<std::int64_t> result(static_cast<std::size_t>(n * n), 0);
-  Statement rows(impl_->database, "SELECT label, predicted, count(*) FROM faults GROUP BY label, predicted");
+  std::vector<ConfusionRecord> result;
+  Statement rows(impl_->database,
+                 "SELECT label, predicted, count(*) FROM faults GROUP BY label, predicted ORDER BY label, predicted");
   while (rows.step()) {
-    std::int64_t label = rows.integer(0);
-    std::int64_t predicted = rows.integer(1);
-    if (label < 0 || label >= n || predicted < 0 || predicted >= n)
+    ConfusionRecord cell{rows.integer(0), rows.integer(1), rows.integer(2)};
+    bool known = cell.predicted == kNotANumber || (cell.predicted >= 0 && cell.predicted < n);
+    if (cell.label < 0 || cell.label >= n || !known)
       bad_input("{}: has a fault of a class that the model does not know", folder().string());
-    result[static_cast<std::size_t>(label * n + predicted)] = rows.integer(2);
+    result.push_back(cell);
   }
   return result;
 }
@@ -159,8 +173,8 @@ void CampaignReader::for_each_fault(const FaultFilter& filter,
                                     const std::function<void(const FaultRecord&)>& visit) const {
   Statement rows(impl_->database,
                  select_faults() +
-                     "WHERE id >= ?1 AND (?2 < 0 OR label = ?2) AND (?3 < 0 OR predicted = ?3) AND (?4 "
-                     "= 0 OR input != 0) AND (?5 = 0 OR is_distinct = 1) ORDER BY id LIMIT ?6");
+                     "WHERE id >= ?1 AND (?2 IS NULL OR label = ?2) AND (?3 IS NULL OR predicted = ?3) AND "
+                     "(?4 = 0 OR input != 0) AND (?5 = 0 OR is_distinct = 1) ORDER BY id LIMIT ?6");
   rows.bind(filter.first, filter.label, filter.predicted, filter.kept_only, filter.distinct_only,
             filter.most > 0 ? filter.most : std::int64_t{-1});
   while (rows.step()) visit(fault_of(rows));
@@ -218,26 +232,20 @@ Lineage CampaignReader::lineage(const FaultRecord& fault) const {
   return result;
 }
 
-std::string CampaignReader::png(std::int64_t id) const {
+at::Tensor CampaignReader::image(std::int64_t id) const {
   Statement row(impl_->database,
-                "SELECT image FROM inputs WHERE id = ?1 UNION ALL SELECT image FROM seeds WHERE id = ?1");
+                "SELECT image, sha256 FROM inputs WHERE id = ?1 UNION ALL SELECT image, sha256 FROM seeds WHERE id = "
+                "?1");
   row.bind(id);
   if (!row.step()) bad_usage("{}: has no seed or kept mutant {}", folder().string(), id);
-  return row.text(0);
-}
-
-std::string CampaignReader::png(const FaultRecord& fault) const {
-  return read_file(folder() / fault.file, kLargestImage);
-}
-
-at::Tensor CampaignReader::image(std::int64_t id) const {
   QuietDecoders quiet;
-  return decode_image_tensor(png(id), fmt::format("{}, image {}", folder().string(), id));
+  return verified_image(row.blob(0), record().input, row.text(1), fmt::format("{}, image {}", folder().string(), id));
 }
 
 at::Tensor CampaignReader::image(const FaultRecord& fault) const {
   QuietDecoders quiet;
-  return decode_image_tensor(png(fault), (folder() / fault.file).string());
+  return verified_image(fault_png(folder(), fault, fault.file, image_bytes(record().input)), record().input,
+                        fault.sha256, (folder() / fault.file).string());
 }
 
 }  // namespace galvani

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include "galvani/base/archive.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/fuzz/guide.h"
@@ -18,13 +17,7 @@ std::string join_numbers(const std::vector<double>& numbers, double fallback) {
 }
 
 std::string hash_of(const Profile* profile) {
-  if (profile == nullptr || profile->empty()) return "";
-  ArchiveWriter out;
-  for (const auto& [name, part] : profile->parts()) {
-    out.put(name);
-    part->save(out);
-  }
-  return sha256(out.bytes());
+  return profile == nullptr || profile->empty() ? "" : profile->parts_hash();
 }
 
 }  // namespace

@@ -39,12 +39,11 @@ Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, st
     std::copy(order.begin() + static_cast<std::ptrdiff_t>(first), order.begin() + static_cast<std::ptrdiff_t>(end),
               rows.data_ptr<std::int64_t>());
     Predictions said = predict(network, data.images.index_select(0, rows));
-    at::Tensor confidence = said.probabilities.gather(1, said.labels.unsqueeze(1)).squeeze(1).contiguous();
     std::size_t before = seeds.records.size();
     for (std::size_t i = first; i < end && static_cast<std::int64_t>(seeds.records.size()) < count; ++i) {
       std::int64_t item = order[i];
       std::int64_t predicted = said.labels.data_ptr<std::int64_t>()[i - first];
-      auto sure = static_cast<double>(confidence.data_ptr<float>()[i - first]);
+      auto sure = static_cast<double>(said.confidence.data_ptr<float>()[i - first]);
       if (predicted == labels[item]) {
         seeds.records.push_back({static_cast<std::int64_t>(seeds.records.size()) + 1, item, predicted, sure, 0, 0, {}});
         seeds.images.push_back(data.images[item].clone());

@@ -48,6 +48,13 @@ std::string_view Statement::blob(int column) const {
 void Statement::set(int index, std::int64_t value) {
   if (int code = sqlite3_bind_int64(statement_.get(), index + 1, value); code != SQLITE_OK) database_->failed(code);
 }
+void Statement::set(int index, const std::optional<std::int64_t>& value) {
+  if (value) {
+    set(index, *value);
+  } else if (int code = sqlite3_bind_null(statement_.get(), index + 1); code != SQLITE_OK) {
+    database_->failed(code);
+  }
+}
 void Statement::set(int index, double value) {
   if (int code = sqlite3_bind_double(statement_.get(), index + 1, value); code != SQLITE_OK) database_->failed(code);
 }
@@ -82,9 +89,7 @@ Database::Database(const std::filesystem::path& path, Mode mode) : name_(path.st
     if (code != SQLITE_OK) failed(code);
     return;
   }
-  int code = open(name_, SQLITE_OPEN_READONLY);
-  if (code != SQLITE_OK && (code & 0xff) != SQLITE_CORRUPT && (code & 0xff) != SQLITE_NOTADB) {
-    // On a read-only medium SQLite cannot make the files that it shares with writers; there are no writers either.
+  auto open_still = [&] {
     std::string escaped;
     for (char c : std::filesystem::absolute(path).string()) {
       if (c == '%' || c == '?' || c == '#') {
@@ -93,8 +98,12 @@ Database::Database(const std::filesystem::path& path, Mode mode) : name_(path.st
         escaped += c;
       }
     }
-    code = open("file:" + escaped + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
-  }
+    return open("file:" + escaped + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+  };
+  int code = mode == Mode::still ? open_still() : open(name_, SQLITE_OPEN_READONLY);
+  bool unreadable = code != SQLITE_OK && (code & 0xff) != SQLITE_CORRUPT && (code & 0xff) != SQLITE_NOTADB;
+  // On a read-only medium SQLite cannot make the files that it shares with writers; there are no writers either.
+  if (mode == Mode::read && unreadable) code = open_still();
   if (code != SQLITE_OK) failed(code);
 }
 

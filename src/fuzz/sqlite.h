@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -59,6 +60,7 @@ class Statement {
   void set(int index, std::int64_t value);
   void set(int index, int value) { set(index, static_cast<std::int64_t>(value)); }
   void set(int index, bool value) { set(index, static_cast<std::int64_t>(value)); }
+  void set(int index, const std::optional<std::int64_t>& value);
   void set(int index, double value);
   void set(int index, const std::string& value);
   void set(int index, const Blob& value);
@@ -73,7 +75,11 @@ class Statement {
 
 class Database {
  public:
-  enum class Mode { read, write };
+  enum class Mode {
+    read,
+    write,
+    still,  // to read what nobody writes: nothing is made beside the file, and its log is not looked at
+  };
   // Error(environment) if the machine says no, Error(bad_input) if it is not a database or a damaged one.
   Database(const std::filesystem::path& path, Mode mode);
 

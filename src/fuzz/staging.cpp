@@ -65,7 +65,7 @@ bool Staging::is_ours(std::string_view name) {
   auto digits = static_cast<std::size_t>(
       std::find_if(name.begin(), name.end(), [](char c) { return c < '0' || c > '9'; }) - name.begin());
   bool fault = digits >= 8 && digits < name.size() && name[digits] == '-' && name.substr(name.size() - 4) == ".png";
-  return fault || starts_with(name, "snapshot-") || name == "profile" || name == "campaign.toml";
+  return fault || starts_with(name, "snapshot-") || name == "seal" || name == "profile" || name == "campaign.toml";
 }
 
 std::vector<std::string> Staging::left() const {

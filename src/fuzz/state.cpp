@@ -98,15 +98,27 @@ void Snapshots::save(const CampaignState& state, const std::string& chain) const
   for (std::size_t i = kKeptSnapshots; i < all.size(); ++i) fs::remove(path(all[i]), ignored);
 }
 
+void Snapshots::read_head(ArchiveReader& in, std::int64_t batch, const std::string& chain,
+                          CampaignCounters& counters) const {
+  if (in.get_text() != campaign_) in.broken("belongs to another campaign");
+  if (in.get_text() != chain) in.broken("was taken of a state that is not in the store");
+  get(in, counters);
+  if (counters.batches != batch) in.broken("belongs to another batch");
+}
+
+void Snapshots::check(std::int64_t batch, const std::string& chain) const {
+  std::string payload = read_sealed(path(batch), kKind, kVersion);
+  ArchiveReader in(payload, path(batch).string());
+  CampaignCounters counters;
+  read_head(in, batch, chain, counters);
+}
+
 Snapshots::Loaded Snapshots::load(std::int64_t batch, const std::string& chain, Guide& guide) const {
   fs::path file = path(batch);
   std::string payload = read_sealed(file, kKind, kVersion);
   ArchiveReader in(payload, file.string());
-  if (in.get_text() != campaign_) in.broken("belongs to another campaign");
   Loaded loaded;
-  if (in.get_text() != chain) in.broken("was taken of a state that is not in the store");
-  get(in, loaded.counters);
-  if (loaded.counters.batches != batch) in.broken("belongs to another batch");
+  read_head(in, batch, chain, loaded.counters);
   loaded.last_kept = in.get<std::int64_t>();
   loaded.yields.mutators = get_yields(in);
   loaded.yields.classes = get_yields(in);

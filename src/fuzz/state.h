@@ -54,6 +54,8 @@ class Snapshots {
 
   // `chain` is the store's chain value of the state's batch.
   void save(const CampaignState& state, const std::string& chain) const;
+  // Error(bad_input) unless the snapshot of a batch is whole, of this campaign, and of the state with this chain value.
+  void check(std::int64_t batch, const std::string& chain) const;
   // Batches of which there are snapshots, newest first.
   std::vector<std::int64_t> batches() const;
   // Fills in everything but the corpus, of which it sets the numbers of picks once its entries are there: a function
@@ -69,6 +71,7 @@ class Snapshots {
 
  private:
   std::filesystem::path path(std::int64_t batch) const;
+  void read_head(ArchiveReader& in, std::int64_t batch, const std::string& chain, CampaignCounters& counters) const;
 
   std::filesystem::path folder_;
   Staging staging_;

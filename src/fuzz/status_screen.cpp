@@ -22,6 +22,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/utf8.h"
 #include "galvani/fuzz/listener.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace {
@@ -281,7 +282,8 @@ class Painter {
     int x = middle_ + 2;
     row(x, y, "all", format_count(c_.faults), c_.faults > 0 ? kAlarm : kStrong,
         percent(static_cast<double>(c_.faults), static_cast<double>(c_.valid)) + " of valid mutants");
-    row(x, y + 1, "distinct", format_count(c_.distinct_faults), c_.faults > 0 ? kAlarm : kStrong, "images");
+    row(x, y + 1, "distinct", format_count(c_.distinct_faults), c_.faults > 0 ? kAlarm : kStrong,
+        s_.not_a_number > 0 ? fmt::format("images, {} {}", format_count(s_.not_a_number), kNotANumberName) : "images");
     row(x, y + 2, "kept", format_count(c_.kept_faults), c_.kept_faults > 0 ? kAlarm : kStrong,
         fmt::format("RFT {:.4f}", share(static_cast<double>(c_.kept_faults), static_cast<double>(c_.kept))));
     std::int64_t found = std::count_if(s_.classes.begin(), s_.classes.end(), [](auto& c) { return c.faults > 0; });
@@ -331,7 +333,8 @@ class Painter {
   }
   void finds(int y) {
     int x = middle_ + 2;
-    auto name = [&](std::int64_t label) {
+    auto name = [&](std::int64_t label) -> std::string {
+      if (label == kNotANumber) return kNotANumberName;
       auto i = static_cast<std::size_t>(label);
       return i < s_.classes.size() ? printable(s_.classes[i].name, 12) : std::to_string(label);
     };

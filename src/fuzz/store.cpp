@@ -125,6 +125,11 @@ std::string Store::repeated_otherwise(const BatchRecord& batch) {
   return found.empty() ? "its rows do not fit its chain value, so the store was changed" : found;
 }
 
+bool Store::checkpoint() {
+  Statement row(database_, "PRAGMA wal_checkpoint(TRUNCATE)");
+  return row.step() && row.integer(0) == 0;
+}
+
 std::int64_t Store::last_batch() {
   Statement row(database_, "SELECT max(batch) FROM batches");
   return row.step() ? row.integer(0) : 0;

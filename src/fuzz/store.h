@@ -29,6 +29,9 @@ class Store {
   // What is not as it was when this batch was stored, as one sentence; empty: it came out the same. Nothing is written.
   std::string repeated_otherwise(const BatchRecord& batch);
 
+  // Takes everything from the log into campaign.db itself; false: a reader is in the way.
+  bool checkpoint();
+
   std::int64_t last_batch();
   std::int64_t last_fault();
   double seconds();

@@ -9,6 +9,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace {
@@ -27,6 +28,7 @@ const std::vector<Metric>& known_metrics() {
       {"faults", [](const CampaignSummary& s) { return static_cast<double>(s.counters.faults); }},
       {"distinct", [](const CampaignSummary& s) { return static_cast<double>(s.counters.distinct_faults); }},
       {"kept-faults", [](const CampaignSummary& s) { return static_cast<double>(s.counters.kept_faults); }},
+      {"not-a-number", [](const CampaignSummary& s) { return static_cast<double>(s.not_a_number); }},
       {"outputs", [](const CampaignSummary& s) { return static_cast<double>(s.counters.kept); }},
       {"coverage", [](const CampaignSummary& s) { return s.counters.coverage(); }},
       {"rft", [](const CampaignSummary& s) { return s.rft; }},
@@ -61,12 +63,13 @@ CampaignSummary summarise(const CampaignReader& reader) {
   if (c.kept_faults > 0) result.fre = result.seconds / static_cast<double>(c.kept_faults);
   if (c.faults > 0) result.fre_all = result.seconds / static_cast<double>(c.faults);
   auto n = static_cast<std::size_t>(reader.classes());
-  std::vector<std::int64_t> confusion = reader.confusion();
   std::vector<std::int64_t> by_true(n, 0), by_predicted(n, 0);
-  for (std::size_t i = 0; i < confusion.size(); ++i) {
-    by_true[i / n] += confusion[i];
-    by_predicted[i % n] += confusion[i];
-    result.transitions += confusion[i] > 0 ? 1 : 0;
+  for (const ConfusionRecord& cell : reader.confusion()) {
+    by_true[static_cast<std::size_t>(cell.label)] += cell.faults;
+    ++result.transitions;
+    std::int64_t& taken =
+        cell.predicted == kNotANumber ? result.not_a_number : by_predicted[static_cast<std::size_t>(cell.predicted)];
+    taken += cell.faults;
   }
   auto present = [](const std::vector<std::int64_t>& counts) {
     return std::count_if(counts.begin(), counts.end(), [](std::int64_t count) { return count > 0; });

@@ -20,17 +20,20 @@ namespace galvani::testing {
 // A LeNet with random weights and digits that it gets right, because its verdicts are their labels; some of them are
 // given another label, so that there are wrong ones.
 struct Subject {
-  explicit Subject(std::int64_t images = 64, std::int64_t wrong = 4) {
+  // `range` is that of the pixels as the network sees them.
+  explicit Subject(std::int64_t images = 64, std::int64_t wrong = 4, const std::string& range = "0..1",
+                   const std::string& taps = "default") {
     Rng rng(5);
     Network::Options options;
     options.execution = {16, false};
+    options.flags.range = range;
     network = Network::from_onnx(architectures().create(Spec::parse("lenet1"), ArchitectureShape{1, 28, 28, 10}, rng),
                                  "lenet1", options);
     data = load_data("digits:test[0:" + std::to_string(images) + "]");
     // Weights drawn at random like one class best; without its mean every logit has a chance.
-    data.labels = predict(*network, data.images).labels;
+    data.labels = predict(*network, data.images).labels.clamp_min(0);
     for (std::int64_t i = 0; i < wrong; ++i) data.labels[i] = (data.labels[i] + 1).remainder(10);
-    tracer = std::make_unique<Tracer>(*network, network->select_taps("default"), NeuronUnit::channel);
+    tracer = std::make_unique<Tracer>(*network, network->select_taps(taps), NeuronUnit::channel);
     profile = learn_profile(*tracer, Spec::parse_list("kmnc"), data, 0, 0);
   }
   CampaignSubject view() const { return {*tracer, data, profile, "the data itself", nullptr}; }

@@ -31,12 +31,30 @@ std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::
   return close.numel();
 }
 
+at::Tensor verdicts(const at::Tensor& logits) {
+  if (logits.size(0) == 0) return at::empty({0}, at::kLong);
+  return at::where(at::isfinite(logits).all(1), logits.argmax(1), kNotANumber);
+}
+
+at::Tensor confidences(const at::Tensor& probabilities, const at::Tensor& verdicts) {
+  at::Tensor of_class = probabilities.gather(1, verdicts.clamp_min(0).unsqueeze(1)).squeeze(1);
+  return of_class.masked_fill(verdicts == kNotANumber, 0).contiguous();
+}
+
+std::string verdict_name(const Network& network, const Dataset& data, std::int64_t verdict) {
+  if (verdict == kNotANumber) return kNotANumberName;
+  const auto& names = network.card().class_names;
+  auto i = static_cast<std::size_t>(verdict);
+  return i < names.size() ? names[i] : data.class_name(verdict);
+}
+
 Predictions predict(Network& network, const at::Tensor& images) {
   Predictions result;
   result.logits = network.run(images).logits;
   result.reexamined = settle_close_calls(network, images, result.logits);
-  result.labels = result.logits.argmax(1);
+  result.labels = verdicts(result.logits);
   result.probabilities = result.logits.softmax(1);
+  result.confidence = confidences(result.probabilities, result.labels);
   return result;
 }
 
@@ -44,7 +62,7 @@ Predictions predict_all(Network& network, const Dataset& data, const std::string
   check_fits(network, data.images, data.name);
   std::int64_t chunk = network.execution().micro_batch * kMicroBatchesPerChunk * workers().size();
   Progress progress(title, data.size(), "images");
-  std::vector<at::Tensor> labels, logits, probabilities;
+  std::vector<at::Tensor> labels, logits, probabilities, confidence;
   Predictions result{};
   for (std::int64_t first = 0; first < data.size(); first += chunk) {
     check_interrupt();
@@ -53,6 +71,7 @@ Predictions predict_all(Network& network, const Dataset& data, const std::string
     labels.push_back(part.labels);
     logits.push_back(part.logits);
     probabilities.push_back(part.probabilities);
+    confidence.push_back(part.confidence);
     result.reexamined += part.reexamined;
     progress.advance(count);
   }
@@ -60,6 +79,7 @@ Predictions predict_all(Network& network, const Dataset& data, const std::string
   result.labels = at::cat(labels);
   result.logits = at::cat(logits);
   result.probabilities = at::cat(probabilities);
+  result.confidence = at::cat(confidence);
   return result;
 }
 
@@ -74,8 +94,11 @@ Evaluation score(const Network& network, const Dataset& data, const Predictions&
   result.correct = (predictions.labels == data.labels).sum().item<std::int64_t>();
   result.accuracy = static_cast<double>(result.correct) / static_cast<double>(result.images);
   result.reexamined = predictions.reexamined;
-  result.confusion =
-      at::bincount(data.labels * classes + predictions.labels, {}, classes * classes).view({classes, classes});
+  // Column 0 is kNotANumber.
+  at::Tensor cells = data.labels * (classes + 1) + (predictions.labels - kNotANumber);
+  at::Tensor counts = at::bincount(cells, {}, classes * (classes + 1)).view({classes, classes + 1});
+  result.not_a_number = counts.select(1, 0).contiguous();
+  result.confusion = counts.narrow(1, 1, classes).contiguous();
   return result;
 }
 

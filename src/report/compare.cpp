@@ -11,6 +11,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/plot.h"
 #include "galvani/fuzz/reader.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -196,6 +197,7 @@ const std::vector<Measure>& measures() {
   static const std::vector<Measure> all = {
       {"faults", "faults", [](const S& s) { return static_cast<double>(s.counters.faults); }, always},
       {"distinct", "distinct", [](const S& s) { return static_cast<double>(s.counters.distinct_faults); }, always},
+      {"not-a-number", kNotANumberName, [](const S& s) { return static_cast<double>(s.not_a_number); }, always},
       {"kept-faults", "kept faults", [](const S& s) { return static_cast<double>(s.counters.kept_faults); }, always},
       {"outputs", "outputs", [](const S& s) { return static_cast<double>(s.counters.kept); }, always},
       {"rft", "RFT", [](const S& s) { return s.rft; }, [](const S& s) { return s.counters.kept > 0; }},

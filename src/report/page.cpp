@@ -12,6 +12,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/text.h"
 #include "galvani/fuzz/summary.h"
+#include "galvani/model/evaluate.h"
 #include "report/gallery.h"
 #include "report/page_parts.h"
 
@@ -74,6 +75,8 @@ json figures(const CampaignReader& reader, const CampaignSummary& s) {
   add("distinct faults", format_count(c.distinct_faults), "different images", true);
   add("faults among kept", format_count(c.kept_faults),
       fmt::format("RFT {:.4f} of {} kept", s.rft, format_count(c.kept)), true);
+  if (s.not_a_number > 0)
+    add(kNotANumberName, format_count(s.not_a_number), "faults whose scores are NaN or infinite", true);
   add("coverage", coverage_text(c),
       c.coverable > 0 ? fmt::format("{}, {:.6g} of {:.6g}", reader.record().settings.guide, c.covered, c.coverable)
                       : reader.record().settings.guide);
@@ -114,6 +117,7 @@ json settings(const CampaignReader& reader, const CampaignSummary& s) {
   add("kept, distinct", fmt::format("{}, {}", format_count(c.kept), format_count(c.distinct_kept)));
   add("faults, distinct, kept",
       fmt::format("{}, {}, {}", format_count(c.faults), format_count(c.distinct_faults), format_count(c.kept_faults)));
+  add("faults whose scores are not a number", format_count(s.not_a_number));
   add("RFT (kept), all", fmt::format("{:.4f}, {:.4f}", s.rft, s.rft_all));
   add("FRE (kept), all", fmt::format("{}, {}", c.kept_faults > 0 ? seconds_text(s.fre) : "-",
                                      c.faults > 0 ? seconds_text(s.fre_all) : "-"));
@@ -223,12 +227,10 @@ Page make_page(const CampaignReader& reader, const PageOptions& options) {
   data["classCount"] = reader.classes();
   data["classes"] = json::array();
   for (std::int64_t c = 0; c < reader.classes(); ++c) data["classes"].push_back(shown(reader.class_name(c)));
+  data["notANumber"] = {{"verdict", kNotANumber}, {"name", kNotANumberName}};
   data["confusion"] = json::array();
-  std::vector<std::int64_t> confusion = reader.confusion();
-  for (std::size_t i = 0; i < confusion.size(); ++i) {
-    auto n = static_cast<std::size_t>(reader.classes());
-    if (confusion[i] > 0) data["confusion"].push_back({i / n, i % n, confusion[i]});
-  }
+  for (const ConfusionRecord& cell : reader.confusion())
+    data["confusion"].push_back({cell.label, cell.predicted, cell.faults});
   Gallery gallery = make_gallery(reader, options.most, data);
   page.shown = gallery.shown;
   page.images = gallery.images;

@@ -10,6 +10,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/data/dataset.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace {
@@ -196,10 +197,12 @@ struct FaultShrinker::Impl {
   std::vector<bool> fail(const std::vector<at::Tensor>& images, const FaultRecord& fault) {
     std::vector<bool> result;
     if (images.empty()) return result;
-    at::Tensor labels = judge(images).argmax(1);
+    at::Tensor labels = galvani::verdicts(judge(images));
     for (std::int64_t i = 0; i < labels.size(0); ++i) {
       std::int64_t label = labels.data_ptr<std::int64_t>()[i];
-      result.push_back(options.keep_class ? label == fault.predicted : label != fault.label);
+      // Scores that are not a number are a fault of another kind than a wrong class.
+      bool same_kind = (label == kNotANumber) == (fault.predicted == kNotANumber);
+      result.push_back(options.keep_class ? label == fault.predicted : same_kind && label != fault.label);
     }
     return result;
   }
@@ -328,9 +331,10 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   result.image = shrink_pixels(made.reference, made.image, fails);
   result.after = measure_change(impl.engine->shape(), made.reference.data_ptr<std::uint8_t>(),
                                 result.image.data_ptr<std::uint8_t>());
-  at::Tensor chances = impl.judge({result.image})[0].softmax(0);
-  result.predicted = chances.argmax().item<std::int64_t>();
-  result.confidence = chances.max().item<double>();
+  at::Tensor scores = impl.judge({result.image});
+  at::Tensor verdict = verdicts(scores);
+  result.predicted = verdict.item<std::int64_t>();
+  result.confidence = static_cast<double>(confidences(scores.softmax(1), verdict).item<float>());
   result.verdicts = impl.verdicts;
   return result;
 }

@@ -105,7 +105,7 @@ void write_shrunk(const fs::path& folder, const CampaignReader& reader, const st
       "file,fault,true,predicted,minimised_predicted,confidence,steps,minimised_steps,pixels,minimised_pixels,largest,"
       "minimised_largest,rules,minimised_rules\n";
   for (const ShrunkFault& f : faults) {
-    std::string name = fmt::format("{:08}-{}-{}.png", f.fault.id, f.fault.label, f.predicted);
+    std::string name = fault_name(f.fault.id, f.fault.label, f.predicted);
     write_file(folder / name, encode_png(f.image));
     csv += fmt::format("{},{},{},{},{},{:.6f},{},{},{},{},{},{},{},{}\n", name, f.fault.id, f.fault.label,
                        f.fault.predicted, f.predicted, f.confidence, f.rules_before.size(), f.rules.size(),

@@ -773,7 +773,7 @@ def _(w):
 
 FUZZ = ["--data", "digits:test[0:300]", *PROFILE, "--seeds", 40, "--energy", 16, "--batch", 4, "--seed", 5]
 
-add_checks("help", [(verb, verb) for verb in ("fuzz", "replay", "stats", "export")], helps)
+add_checks("help", [(verb, verb) for verb in ("check", "fuzz", "replay", "stats", "export")], helps)
 
 
 def fuzz(*more, folder, iterations=24, guide="kmnc"):
@@ -1071,6 +1071,154 @@ def _(w):
     w.refused(2, "faults", "sorted", "--mutator", "blurr", names="did you mean 'blur'")
     w.refused(2, "faults", "sorted", "--cluster", "--minimise", names="--cluster")
     w.refused(3, "faults", "no-such-run", names="no-such-run")
+
+
+@check("check finds damage and says what is still good")
+def _(w):
+    def folder_of(name):
+        return {path: path.read_bytes() for path in (w / name).rglob("*") if path.is_file()}
+
+    def damage(name):
+        before = folder_of(name)
+        result = w.run("check", name, "--json")
+        expect(folder_of(name) == before, "check changed the folder")
+        expect_equal(result.code, 1, "the exit code")
+        return json.loads(result.out)
+
+    w.done(*fuzz(folder="checked"))
+    before = folder_of("checked")
+    sound = json.loads(w.done("check", "checked", "--json").out)
+    expect(folder_of("checked") == before, "check changed the folder")
+    stats = json.loads(w.done("stats", "checked", "--json").out)
+    expect_equal((sound["sound"], sound["damage"], sound["notes"]), (True, [], []), "a sound campaign")
+    expect_equal(sound["parts"]["faults"], {"all": stats["faults"], "intact": stats["faults"]}, "its faults")
+    expect("checked: sound" in w.done("check", "checked").out, "the text says otherwise")
+
+    rows = json.loads(w.done("faults", "checked", "--distinct", "--json").out)["faults"]
+    first, second = (w / "checked" / rows[i]["file"] for i in (0, 1))
+    good = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    found = damage("checked")
+    expect(len(found["damage"]) >= 1 and rows[0]["file"] in found["damage"][0], str(found["damage"]))
+    expect(found["parts"]["faults"]["intact"] < stats["faults"], "every fault is intact")
+    text = w.run("check", "checked").out
+    expect("checked: damaged" in text and f"of {stats['faults']} faults" in text.replace(",", ""), text)
+    # Every verb that reads the image notices it, too.
+    w.refused(3, "export", "checked", "--to", "npz", "-o", "x.npz", names="other pixels")
+    w.refused(3, "faults", "checked", "--minimise", names="other pixels")
+    w.refused(3, "faults", "checked", "--cluster", names="other pixels")
+    expect_equal(w.run("replay", "checked").code, 1, "the exit code of replay")
+    for replace, names in ((lambda: first.symlink_to(second), "symbolic link"), (lambda: os.mkfifo(first), "regular file")):
+        first.unlink()
+        replace()
+        w.refused(3, "export", "checked", "--to", "npz", "-o", "x.npz", names=names)
+        expect(names in json.loads(w.run("check", "checked", "--json").out)["damage"][0], f"check does not say {names}")
+    first.unlink()
+    first.write_bytes(good)
+    w.done("check", "checked")
+
+    # A store that names files elsewhere.
+    shutil.copytree(w / "checked", w / "elsewhere")
+    for name in ("/etc/hostname", "../checked/" + rows[0]["file"], "campaign.toml"):
+        connection = sqlite3.connect(w / "elsewhere/campaign.db")
+        connection.execute("UPDATE faults SET file = ? WHERE id = 1", (name,))
+        connection.commit()
+        connection.close()
+        w.refused(3, "export", "elsewhere", "--to", "npz", "-o", "x.npz", names="no campaign writes")
+        expect(any("no campaign writes" in line for line in damage("elsewhere")["damage"]), "check does not say so")
+
+    # Killed, it is sound as far as it goes; going on seals it again.
+    process = w.start(*fuzz("--json", folder="check-killed", iterations=10**9))
+    process.stdout.readline()
+    time.sleep(1)
+    w.refused(4, "check", "check-killed", names="a process works in this folder")
+    process.kill()
+    process.communicate()
+    before = folder_of("check-killed")
+    killed = json.loads(w.done("check", "check-killed", "--json").out)
+    expect(folder_of("check-killed") == before, "check changed the folder")
+    expect(killed["sound"] and "no seal" in killed["notes"][0], str(killed))
+    w.done("fuzz", "-o", "check-killed", "--iterations", killed["parts"]["batches"]["all"] * 4)
+    expect_equal(json.loads(w.done("check", "check-killed", "--json").out)["notes"], [], "the notes after going on")
+    w.refused(3, "check", "eight.onnx", names="eight.onnx")
+    w.refused(3, "check", "cache", names="campaign.toml")
+
+
+# Pixels so large that the scores of bright images overflow: a model that gives NaN for some inputs.
+OVERFLOW = ["--range", "0..1.5e37"]
+
+
+@check("scores that are not a number are faults of their own kind")
+def _(w):
+    run = ["fuzz", "eight.onnx", *FUZZ, *OVERFLOW, "--guide", "random", "--iterations", 24]
+    lines = [json.loads(line) for line in w.done(*run, "-o", "nan-run", "--json").out.splitlines()]
+    count = lines[-1]["not_a_number"]
+    expect(0 < count < lines[-1]["faults"], f"{count} of {lines[-1]['faults']} faults are not a number")
+    expect_equal(lines[-2]["not_a_number"], count, "the number in the last event")
+    stats = json.loads(w.done("stats", "nan-run", "--json").out)
+    cells = [cell for cell in stats["confusion"] if cell["predicted"] == -1]
+    expect_equal((sum(cell["faults"] for cell in cells), {cell["predicted_name"] for cell in cells}),
+                 (count, {"not a number"}), "the faults of the confusion")
+    expect_equal(stats["outputs"], stats["valid"] - count, "what random keeps")
+    wrong = [seed for seed in stats["wrong_seeds"] if seed["predicted"] == -1]
+    expect(wrong and all(seed["confidence"] == 0 for seed in wrong), "no seed without a verdict")
+    for arguments in (["stats", "nan-run"], ["stats", "nan-run", "--wrong-seeds"], ["faults", "nan-run"]):
+        expect("not a number" in w.done(*arguments).out, f"{' '.join(arguments)} does not say it")
+    replay = json.loads(w.done("replay", "nan-run", "--json").out)
+    expect_equal((replay["as_before"], replay["not_a_number"]), (stats["faults"], count), "the replay")
+    for name in ("nan", "not a number"):
+        found = json.loads(w.done("faults", "nan-run", "--pred", name, "--most", 0, "--json").out)["faults"]
+        expect_equal(len(found), count, "the listed faults")
+        for fault in found:
+            expect(re.fullmatch(r"faults/\d{8}-\d-nan\.png", fault["file"]) and not fault["kept"], str(fault))
+    w.done("faults", "nan-run", "--cluster")
+    small = json.loads(w.done("faults", "nan-run", "--pred", "nan", "--minimise", "--most", 3, "--json").out)["faults"]
+    expect_equal([fault["minimised_predicted"] for fault in small], [-1] * 3, "the verdicts of what was minimised")
+    w.done("report", "nan-run")
+    expect('"not a number"' in (w / "nan-run/report.html").read_text(), "the page does not say it")
+    w.done("export", "nan-run", "--to", "csv", "-o", "nan.csv")
+    rows = [row for row in csv.DictReader((w / "nan.csv").open()) if row["predicted"] == "-1"]
+    expect_equal((len(rows), {row["predicted_name"] for row in rows}), (count, {"not a number"}), "the exported rows")
+    w.done("export", "nan-run", "--to", "npz", "-o", "nan.npz")
+    predicted = zipfile.ZipFile(w / "nan.npz").read("predicted.npy")[-8 * stats["faults"]:]
+    expect_equal(struct.unpack(f"<{stats['faults']}q", predicted).count(-1), count, "the exported verdicts")
+    gate = w.run(*run, "-o", "nan-run", "--fail-if", "not-a-number>0", "--junit", "nan.xml")
+    expect(gate.code == 1 and "not a number" in (w / "nan.xml").read_text(), "the gate does not see it")
+    w.done("fuzz", "-o", "nan-run", "--iterations", 32)
+    # The guide is never shown such mutants, so its coverage stays a number; the same in one go or two.
+    for folder, parts in (("nan-kmnc", (24,)), ("nan-parts", (12, 24))):
+        for iterations in parts:
+            w.done("fuzz", "eight.onnx", *FUZZ[:2], *OVERFLOW, *FUZZ[4:], "--train", "digits:train[0:200]", "--taps", "fc3",
+                   "--guide", "kmnc", "--iterations", iterations, "-o", folder)
+    expect(store(w / "nan-kmnc") == store(w / "nan-parts"), "two parts lead elsewhere")
+    compared = json.loads(w.done("compare", "nan-run", "nan-kmnc", "--json").out)
+    expect(all(run["not-a-number"] > 0 for run in compared["runs"]), "the comparison does not count them")
+
+
+@check("predict, inspect, cover and trace name scores that are not a number")
+def _(w):
+    model = ["eight.onnx", *TEST, *OVERFLOW]
+    said = json.loads(w.done("predict", *model, "--json").out)
+    unknown = [p for p in said["predictions"] if p["predicted"] == -1]
+    expect(0 < len(unknown) < 300, f"{len(unknown)} predictions are not a number")
+    expect_equal((said["not_a_number"], unknown[0]["name"], unknown[0]["probabilities"]),
+                 (len(unknown), "not a number", None), "what predict says")
+    result = w.done("predict", *model)
+    rows = [row for row in csv.DictReader(io.StringIO(result.out)) if row["predicted"] == "-1"]
+    expect_equal((len(rows), rows[0]["name"], rows[0]["confidence"], rows[0]["p3"]), (len(unknown), "not a number", "0", ""), "the CSV")
+    expect(f"{len(unknown)} are not a number" in result.err, result.err)
+    info = json.loads(w.done("inspect", *model, "--json").out)
+    expect_equal((sum(info["not_a_number"]), info["correct"]),
+                 (len(unknown), sum(p["predicted"] == p["label"] for p in said["predictions"])), "what inspect says")
+    expect_equal(sum(map(sum, info["confusion"])) + len(unknown), 300, "the sum of the confusion table")
+    expect("not a number" in w.done("inspect", *model).out, "the table has no column for them")
+    covered = w.done("cover", *model, "--criteria", "nc,tknc,cc", "--taps", "fc3", "--json")
+    found = json.loads(covered.out)
+    expect_equal((found["dropped"], [c["dropped"] for c in found["criteria"]]), (len(unknown), [len(unknown)] * 3), "dropped inputs")
+    expect_equal(covered.err.count("NaN or infinite"), 1, "how often it is said")
+    traced = w.done("trace", *model, "--taps", "fc3", "-o", "nan-traces.npz", "--json")
+    expect_equal(json.loads(traced.out)["not_finite"], len(unknown), "what trace counts")
+    expect_equal(traced.err.count("NaN or infinite"), 1, "how often it is said")
 
 
 @check("fuzz on a terminal: a screen that is given back")

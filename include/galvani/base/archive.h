@@ -66,6 +66,7 @@ class ArchiveReader {
   static constexpr std::uint64_t kAnyCount = std::numeric_limits<std::uint64_t>::max();
 
   void expect_end() const;
+  std::string_view rest() const { return bytes_; }  // what was not read yet
   const std::string& file() const { return file_; }
   [[noreturn]] void broken(std::string_view what) const;
 

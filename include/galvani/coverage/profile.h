@@ -40,6 +40,9 @@ class Profile {
   void learn(const Traces& traces);
   void finish();
   void save(const std::filesystem::path& path) const;
+  // SHA-256 of what was learned; the same of a file, whatever model it is for. Error(bad_input) if that is damaged.
+  std::string parts_hash() const;
+  static std::string parts_hash(const std::filesystem::path& path);
 
   // Usage error naming `criterion` and the remedy if the profile does not have the part.
   template <class Part>
@@ -54,6 +57,7 @@ class Profile {
 
  private:
   explicit Profile(TraceLayout layout) : layout_(std::move(layout)) {}
+  void save_parts(ArchiveWriter& out) const;
   const ProfilePart& find(const std::string& name, const std::string& criterion) const;
 
   TraceLayout layout_;

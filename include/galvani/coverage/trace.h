@@ -50,7 +50,7 @@ struct Traces {
   at::Tensor logits;     // [N, classes] float
   at::Tensor relevance;  // [N, neurons] float: gradient x activation of the predicted score; undefined if not asked
   std::vector<LayerTrace> layers;  // one per block; empty if not asked
-  std::vector<char> usable;        // [N]: every value is finite
+  std::vector<char> usable;        // [N]: every value is finite, and so is the verdict (not kNotANumber)
 
   std::int64_t size() const { return values.size(0); }
   const float* row(std::int64_t i) const { return values.data_ptr<float>() + i * values.size(1); }
@@ -59,6 +59,10 @@ struct Traces {
 // Fills in what follows from the values: which rows are usable. `predicted` and `logits` may be undefined for criteria
 // that do not look at classes.
 Traces make_traces(at::Tensor values, at::Tensor predicted = {}, at::Tensor logits = {});
+// Finds the usable rows again, after something was added or a verdict was changed.
+void mark_usable(Traces& traces);
+// Some of the rows, in the order given.
+Traces rows_of(const Traces& traces, const std::vector<std::int64_t>& rows);
 
 enum class NeuronUnit {
   channel,  // a channel of a convolution is a neuron: its mean over space

@@ -21,7 +21,7 @@ namespace galvani {
 struct Judged {
   at::Tensor images;     // [N, C, H, W] uint8
   at::Tensor logits;     // [N, classes] float
-  at::Tensor predicted;  // [N] int64: the verdicts that count
+  at::Tensor predicted;  // [N] int64: the verdicts that count, those of `traces`, too
   Traces traces;         // undefined values unless the guide asked for them
   std::vector<std::int64_t> labels;
   std::vector<std::int64_t> parents;     // entries of the corpus; a seed is its own
@@ -50,6 +50,8 @@ class Guide {
   const std::string& id() const { return id_; }      // "kmnc"
   const std::string& spec() const { return spec_; }  // every option resolved
   virtual GuideNeeds needs() const = 0;
+
+  // Rows whose scores or traces are not finite are never shown to a guide: they gain nothing and are not kept.
 
   // What the initial corpus covers; the gain of each seed. In one call or several.
   std::vector<double> absorb(const Judged& seeds);

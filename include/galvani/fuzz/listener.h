@@ -26,6 +26,7 @@ struct CampaignStatus {
   CampaignCounters counters;
   std::int64_t seeds = 0;
   std::int64_t wrong_seeds = 0;
+  std::int64_t not_a_number = 0;  // faults whose scores are not finite
   std::int64_t corpus = 0;
   std::int64_t never_picked = 0;       // entries of the corpus
   double seconds = 0;                  // of work

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +25,8 @@ struct Lineage {
 };
 
 struct FaultFilter {
-  std::int64_t label = -1;  // -1: any
-  std::int64_t predicted = -1;
+  std::optional<std::int64_t> label;  // nothing: any
+  std::optional<std::int64_t> predicted;
   bool kept_only = false;
   bool distinct_only = false;
   std::int64_t first = 1;  // ids from here on
@@ -41,7 +42,7 @@ class CampaignReader {
 
   const std::filesystem::path& folder() const;
   const CampaignRecord& record() const;
-  std::string class_name(std::int64_t label) const;  // its name, or the number as text
+  std::string class_name(std::int64_t label) const;  // its name, or the number as text; also kNotANumber's
   std::int64_t classes() const { return record().classes; }
 
   CampaignCounters counters() const;
@@ -49,9 +50,9 @@ class CampaignReader {
   // At most `points` of them, evenly spaced by batch, the first and the last included; 0: all. The first is the state
   // before the first batch: what the seeds cover.
   std::vector<TimelinePoint> timeline(std::size_t points = 0) const;
-  std::vector<YieldRecord> mutators() const;    // by name
-  std::vector<YieldRecord> by_class() const;    // of the seeds' labels, in order
-  std::vector<std::int64_t> confusion() const;  // [classes, classes]: faults by row true, column predicted
+  std::vector<YieldRecord> mutators() const;       // by name
+  std::vector<YieldRecord> by_class() const;       // of the seeds' labels, in order
+  std::vector<ConfusionRecord> confusion() const;  // what occurs, by label and verdict
 
   std::vector<SeedRecord> seeds() const;
   std::vector<WrongSeedRecord> wrong_seeds() const;
@@ -64,12 +65,10 @@ class CampaignReader {
   Lineage lineage(const FaultRecord& fault) const;
   Lineage lineage(const InputRecord& input) const;
 
-  // [C, H, W] uint8. A seed or kept mutant comes from the store, a fault from its file; Error(bad_input) if it is gone
-  // or damaged.
+  // [C, H, W] uint8. A seed or kept mutant comes from the store, a fault from its file in the folder; Error(bad_input)
+  // if it is gone, damaged, not a file of ours, or has other pixels than were recorded. Of faults several at a time.
   at::Tensor image(std::int64_t id) const;
   at::Tensor image(const FaultRecord& fault) const;
-  std::string png(std::int64_t id) const;  // the file's bytes
-  std::string png(const FaultRecord& fault) const;
 
  private:
   struct Impl;

@@ -23,7 +23,7 @@ struct SeedRecord {
 struct WrongSeedRecord {
   std::int64_t item = 0;
   std::int64_t label = 0;
-  std::int64_t predicted = 0;
+  std::int64_t predicted = 0;  // kNotANumber: scores that are not finite
   double confidence = 0;
 };
 
@@ -37,10 +37,10 @@ struct MutantRecord {
   std::string rule;     // what was done to the parent
   bool affine = false;  // the lineage has had its affine step
   std::int64_t label = 0;
-  std::int64_t predicted = 0;
-  double confidence = 0;  // of the predicted class
-  bool distinct = true;   // the first of its kind with these pixels and this label
-  std::string sha256;     // of the pixels
+  std::int64_t predicted = 0;  // kNotANumber: scores that are not finite; such a mutant is a fault and never kept
+  double confidence = 0;       // of the predicted class
+  bool distinct = true;        // the first of its kind with these pixels and this label
+  std::string sha256;          // of the pixels
 };
 
 struct InputRecord : MutantRecord {  // kept
@@ -53,6 +53,16 @@ struct FaultRecord : MutantRecord {  // ids of their own, from 1
   std::int64_t input = 0;            // its id among the kept; 0: not kept
   std::string file;                  // relative to the campaign's folder
   bool kept() const { return input != 0; }
+};
+
+// "00000012-3-5.png", or "00000012-3-nan.png" where the verdict is not a number.
+std::string fault_name(std::int64_t id, std::int64_t label, std::int64_t predicted);
+
+// Faults of one class with one verdict.
+struct ConfusionRecord {
+  std::int64_t label = 0;
+  std::int64_t predicted = 0;
+  std::int64_t faults = 0;
 };
 
 // Totals since the beginning.

@@ -16,14 +16,15 @@ double pielou_evenness(const std::vector<std::int64_t>& counts);
 struct CampaignSummary {
   CampaignCounters counters;
   double seconds = 0;
-  double rft = 0;                // kept faults / kept, as the papers count
-  double rft_all = 0;            // faults / valid mutants
-  double fre = 0;                // seconds a kept fault; 0 if there is none
-  double fre_all = 0;            // seconds a fault
-  std::int64_t classes = 0;      // true classes that faults were found in
-  std::int64_t predicted = 0;    // classes they were taken for
-  double impartiality = 0;       // OI: evenness of the classes faults were taken for
-  std::int64_t transitions = 0;  // different pairs true→predicted
+  double rft = 0;                 // kept faults / kept, as the papers count
+  double rft_all = 0;             // faults / valid mutants
+  double fre = 0;                 // seconds a kept fault; 0 if there is none
+  double fre_all = 0;             // seconds a fault
+  std::int64_t classes = 0;       // true classes that faults were found in
+  std::int64_t predicted = 0;     // classes they were taken for
+  double impartiality = 0;        // OI: evenness of the classes faults were taken for
+  std::int64_t transitions = 0;   // different pairs of true class and verdict
+  std::int64_t not_a_number = 0;  // faults that were taken for no class
 };
 CampaignSummary summarise(const CampaignReader& reader);
 

@@ -13,10 +13,22 @@
 
 namespace galvani {
 
+// The verdict on an input whose scores are not all finite: it is no class, so it is never right.
+inline constexpr std::int64_t kNotANumber = -1;
+inline constexpr const char* kNotANumberName = "not a number";
+
+// What each row of scores says, [N, classes] float: the class of its largest, or kNotANumber. [N] int64.
+at::Tensor verdicts(const at::Tensor& logits);
+// How probable each verdict is, 0 for kNotANumber: [N] float.
+at::Tensor confidences(const at::Tensor& probabilities, const at::Tensor& verdicts);
+// A verdict's name: the model's for the class, else the data's.
+std::string verdict_name(const Network& network, const Dataset& data, std::int64_t verdict);
+
 struct Predictions {
-  at::Tensor labels;         // [N] int64
+  at::Tensor labels;         // [N] int64: the verdicts
   at::Tensor logits;         // [N, classes] float
   at::Tensor probabilities;  // [N, classes] float, softmax of the logits
+  at::Tensor confidence;     // [N] float
   std::int64_t reexamined;   // verdicts that hung on the last bits and were decided in canonical form
 };
 
@@ -34,7 +46,8 @@ struct Evaluation {
   std::int64_t images = 0;
   std::int64_t correct = 0;
   double accuracy = 0;
-  at::Tensor confusion;  // [classes, classes] int64: row true, column predicted
+  at::Tensor confusion;     // [classes, classes] int64: row true, column predicted
+  at::Tensor not_a_number;  // [classes] int64: inputs of each class that have no predicted one
   std::int64_t reexamined = 0;
 };
 

@@ -284,7 +284,7 @@ class Training {
     result.gradients = torch::autograd::grad({loss / static_cast<double>(batch)}, graph_.parameters(), {}, c10::nullopt,
                                              /*create_graph=*/false, /*allow_unused=*/true);
     result.loss = loss.item<double>();
-    result.correct = (logits.argmax(1) == labels).sum().item<std::int64_t>();
+    result.correct = (verdicts(logits) == labels).sum().item<std::int64_t>();
     return result;
   }
 

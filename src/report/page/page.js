@@ -20,7 +20,9 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
   }
   const count = (n) => n.toLocaleString("en-US");
   const percent = (x, digits = 1) => (100 * x).toFixed(digits) + "%";
-  const className = (i) => data.classes[i] ?? String(i);
+  const none = data.notANumber.verdict;  // scores that are not finite: no class, but a column of its own
+  const className = (i) => i === none ? data.notANumber.name : data.classes[i] ?? String(i);
+  const sureText = (fault) => faults.pred[fault] === none ? "" : percent(faults.sure[fault]);
 
   // --- theme
 
@@ -260,7 +262,7 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
     box.firstChild.width = 3 * width + 2 * Math.max(1, Math.round(width / 16));
     box.firstChild.height = height;
     const line = element("div", "verdict");
-    line.append(verdict(element("span"), fault), element("span", "sure", percent(faults.sure[fault])));
+    line.append(verdict(element("span"), fault), element("span", "sure", sureText(fault)));
     box.append(line, element("div", "lineage", rulesOf(fault).join(" → ")));
     box.addEventListener("click", () => look(position));
     visible.observe(box);
@@ -288,7 +290,7 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
     const captions = element("div", "captions");
     const [item, sure] = data.seeds[faults.seed[fault]];
     captions.append(element("span", "", `original ${count(item)}, ${percent(sure)}`),
-                    element("span", "", faults.thumb[fault] < 0 ? "its file is missing or changed" : `mutant, ${percent(faults.sure[fault])}`),
+                    element("span", "", faults.thumb[fault] < 0 ? "its file is missing or changed" : `mutant, ${sureText(fault) || data.notANumber.name}`),
                     element("span", "", "difference"));
     const steps = element("ol");
     for (const rule of rulesOf(fault)) steps.append(element("li", "", rule));
@@ -320,28 +322,30 @@ window.addEventListener("unhandledrejection", (e) => { document.documentElement.
 
   function heatMap() {
     const weight = new Map();
-    for (const [t, p, n] of data.confusion) for (const c of [t, p]) weight.set(c, (weight.get(c) || 0) + n);
+    for (const [t, p, n] of data.confusion)
+      for (const c of [t, p]) if (c !== none) weight.set(c, (weight.get(c) || 0) + n);
     let classes = data.classCount <= MOST_CELLS ? [...Array(data.classCount).keys()]
       : [...weight.keys()].sort((a, b) => weight.get(b) - weight.get(a) || a - b).slice(0, MOST_CELLS).sort((a, b) => a - b);
     $("confusion-hint").textContent = "true class down, predicted across; click a cell to see its faults" +
       (classes.length < data.classCount ? ` (the ${classes.length} of ${count(data.classCount)} classes with most faults)` : "");
+    const verdicts = data.confusion.some((cell) => cell[1] === none) ? [...classes, none] : classes;
     const small = classes.length > 14;
-    const tall = small || classes.some((c) => className(c).length > 4);
+    const tall = small || verdicts.some((c) => className(c).length > 4);
     const grid = $("confusion");
-    grid.style.gridTemplateColumns = `auto repeat(${classes.length}, auto)`;
+    grid.style.gridTemplateColumns = `auto repeat(${verdicts.length}, auto)`;
     grid.append(element("span"));
     const named = (c, kind) => {
       const e = element("span", "name " + kind, className(c));
       e.title = className(c);
       return e;
     };
-    for (const p of classes) grid.append(named(p, tall ? "column tall" : "column"));
-    const cells = new Map(data.confusion.map(([t, p, n]) => [t * data.classCount + p, n]));
+    for (const p of verdicts) grid.append(named(p, tall ? "column tall" : "column"));
+    const cells = new Map(data.confusion.map(([t, p, n]) => [`${t} ${p}`, n]));
     const most = Math.max(1, ...data.confusion.map((c) => c[2]));
     for (const t of classes) {
       grid.append(named(t, "row"));
-      for (const p of classes) {
-        const n = cells.get(t * data.classCount + p) || 0;
+      for (const p of verdicts) {
+        const n = cells.get(`${t} ${p}`) || 0;
         const b = element("button", "cell" + (small ? " small" : "") + (t === p ? " same" : ""), n ? (n >= 10000 ? Math.round(n / 1000) + "k" : n) : "");
         b.type = "button";
         b.title = `${className(t)} → ${className(p)}: ${count(n)}`;

@@ -1,0 +1,75 @@
+#include "galvani/fuzz/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "galvani/base/json_text.h"
+#include "galvani/base/progress.h"
+#include "verb.h"
+
+namespace galvani::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostShown = 20;
+
+struct Flags {
+  std::string folder;
+  bool no_lineages = false;
+};
+
+std::string intact_text(const CheckedPart& part) {
+  return fmt::format("{} of {} {}", format_count(part.intact), format_count(part.all), part.name);
+}
+
+json as_json(const Flags& flags, const CheckReport& report) {
+  json j = {{"folder", flags.folder},
+            {"sound", report.sound()},
+            {"parts", json::object()},
+            {"damage", report.damage},
+            {"notes", report.notes}};
+  for (const CheckedPart& part : report.parts) j["parts"][part.name] = {{"all", part.all}, {"intact", part.intact}};
+  return j;
+}
+
+void print(const Flags& flags, const CheckReport& report) {
+  std::vector<std::string> parts;
+  for (const CheckedPart& part : report.parts) parts.push_back(intact_text(part));
+  say("{}: {}\nintact: {}\n", flags.folder, report.sound() ? "sound" : "damaged", fmt::join(parts, ", "));
+  for (std::size_t i = 0; i < std::min(kMostShown, report.damage.size()); ++i) say("damaged: {}\n", report.damage[i]);
+  if (report.damage.size() > kMostShown)
+    say("and {} more; --json has all\n", format_count(static_cast<std::int64_t>(report.damage.size() - kMostShown)));
+  for (const std::string& note : report.notes) say("note: {}\n", note);
+}
+
+void run(Common& common, const Flags& flags) {
+  CheckOptions options;
+  options.lineages = !flags.no_lineages;
+  CheckReport report = check_campaign(flags.folder, options);
+  if (!report.sound()) common.exit_code = 1;
+  if (common.json) {
+    print_json(as_json(flags, report), 1);
+  } else {
+    print(flags, report);
+  }
+}
+
+}  // namespace
+
+void add_check_verb(CLI::App& app, Common& common) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* verb = make_verb(app, common, "check", "is a campaign's folder what the campaign wrote?",
+                             "  galvani check run1\n"
+                             "  galvani check run1 --json              every damaged thing by name\n"
+                             "  galvani check run1 --no-lineages       mutants are not made again from their parents\n"
+                             "Nothing is written. Exit code 1 if damage was found.");
+  runs_models(*verb, common, [] { return Confinement(); });
+  verb->add_option("run", flags->folder, "the campaign's folder")->required();
+  verb->add_flag("--no-lineages", flags->no_lineages, "do not make every mutant again from its parent");
+  verb->callback([&common, flags] { run(common, *flags); });
+}
+
+}  // namespace galvani::cli

@@ -484,7 +484,7 @@ def train_until_interrupted(w, output, number, reports, *flags):
         process.stdout.readline()
     process.send_signal(number)
     out, err = process.communicate(timeout=LIMIT)
-    expect(process.returncode == 130, f"exit {process.returncode} instead of 130: {err[-300:]}")
+    expect(process.returncode == 128 + number, f"exit {process.returncode} instead of {128 + number}: {err[-300:]}")
     expect((w / f"{output}.checkpoint").exists(), "there is no checkpoint")
     expect(not (w / output).exists(), "a model was written")
 

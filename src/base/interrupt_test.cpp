@@ -42,7 +42,7 @@ TEST(Interrupt, HangingUpTwiceIsNoHurry) {
 TEST(Interrupt, WhatNohupIgnoresStaysIgnored) {
   struct sigaction before {};
   struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;
+  ignore.sa_handler = SIG_IGN;  // NOLINT(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   sigaction(SIGHUP, &ignore, &before);
   install_interrupt_handler();
   std::raise(SIGHUP);

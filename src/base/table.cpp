@@ -15,7 +15,7 @@ std::size_t width_of(const std::string& text) {
 
 }  // namespace
 
-Table::Table(std::vector<std::string> titles) {
+Table::Table(const std::vector<std::string>& titles) {
   for (const std::string& title : titles) {
     bool right = !title.empty() && title[0] == '>';
     right_.push_back(right);

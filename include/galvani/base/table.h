@@ -10,7 +10,7 @@ class Table {
  public:
   // A title that starts with '>' makes its column align right (the '>' is not shown). If all are empty, rows alone are
   // printed.
-  explicit Table(std::vector<std::string> titles);
+  explicit Table(const std::vector<std::string>& titles);
   void add(std::vector<std::string> row);
   std::string str() const;
 

@@ -125,20 +125,27 @@ void write_image_folder(const ImageStream& stream, const fs::path& folder,
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     bad_usage("{}: exists and is not empty", folder.string());
   fs::path target = fs::absolute(folder).lexically_normal();
-  if (!target.has_filename()) target = target.parent_path();      // "out/" names out
-  if (fs::exists(target, error)) target = fs::canonical(target);  // an empty folder, perhaps behind a link
+  if (!target.has_filename()) target = target.parent_path();  // "out/" names out
+  auto fill = [&](const fs::path& place) {
+    fs::path mark = place / kIncompleteMark;
+    write_file(mark, "This export did not come to its end. Remove the folder and export again.\n");
+    for_each_piece(stream,
+                   [&](const at::Tensor& piece, std::int64_t first) { write_pngs(piece, first, place, stream.name); });
+    if (also) also(place);
+    write_labels(stream, place);
+    fs::remove(mark);
+  };
+  // An empty folder that is there may be all that this process can write to.
+  if (fs::exists(target, error)) {
+    fill(target);
+    return;
+  }
   make_folder(target.parent_path());
   std::string work = (target.parent_path() / (target.filename().string() + ".incomplete-XXXXXX")).string();
   if (::mkdtemp(work.data()) == nullptr) fail(ErrorCode::environment, "{}: cannot be written", folder.string());
   try {
     fs::permissions(work, fs::perms(0755));
-    fs::path mark = fs::path(work) / kIncompleteMark;
-    write_file(mark, "This export did not come to its end. Remove the folder and export again.\n");
-    for_each_piece(stream,
-                   [&](const at::Tensor& piece, std::int64_t first) { write_pngs(piece, first, work, stream.name); });
-    if (also) also(work);
-    write_labels(stream, work);
-    fs::remove(mark);
+    fill(work);
     fs::rename(work, target);
   } catch (const fs::filesystem_error& e) {
     fs::remove_all(work, error);

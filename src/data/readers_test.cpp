@@ -104,6 +104,19 @@ TEST(Formats, AFolderInTheMakingIsNotTakenForAWholeOne) {
   EXPECT_EQ(load_data(folder / "out").size(), 5);
 }
 
+TEST(Formats, AnEmptyFolderIsFilledAsItIs) {
+  TemporaryFolder folder;
+  fs::create_directories(folder / "out");
+  fs::create_symlink("out", folder / "link");
+  Dataset data = random_data(5, 1);
+  ImageStream stream{"random", {0, 1, 2, 0, 1}, data.class_names, {}};
+  stream.images = [&](std::int64_t first, std::int64_t count) { return data.images.narrow(0, first, count); };
+  write_image_folder(stream, folder / "link",
+                     [&](const fs::path& place) { expect_load_error(place, "did not come to its end"); });
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(load_data(folder / "out").size(), 5);
+}
+
 TEST(Formats, HostileClassNamesComeBack) {
   TemporaryFolder folder;
   Dataset data = random_data(6, 1);

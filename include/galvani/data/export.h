@@ -22,7 +22,8 @@ struct ImageStream {
 Dataset gather(const ImageStream& stream);  // all of them; Error(bad_input) if they do not fit the memory
 
 // A new folder of PNG files 000000.png, ..., labels.csv (file,label) and, if there are class names, classes.txt.
-// It appears when it is complete: until then it is called <folder>.incomplete-..., and our readers refuse it.
+// It appears when it is complete: until then it is called <folder>.incomplete-..., and our readers refuse it. An empty
+// folder that exists is filled as it is; our readers refuse it, too, until it is complete.
 // C must be 1 or 3. `also` may put more files into it.
 void write_image_folder(const Dataset& data, const std::filesystem::path& folder);
 void write_image_folder(const ImageStream& stream, const std::filesystem::path& folder,

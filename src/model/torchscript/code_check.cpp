@@ -93,6 +93,9 @@ class SourceCheck {
         check_function(jit::Def(statement));
       } else if (statement.kind() == jit::TK_ASSIGN) {
         jit::Assign assign(statement);
+        // LibTorch takes it for a constant and reads the type that is not there.
+        if (assign.rhs().present() && !assign.type().present() && !may_be_untyped(type, assign))
+          bad_input("{} gives the class {} a constant without a type", where_, printable(type.name().name()));
         if (assign.rhs().present() && !is_literal(assign.rhs().get()) && assign.lhs().kind() != jit::TK_SUBSCRIPT)
           bad_input("{} computes a constant of the class {} while it is loaded; refused, {}", where_,
                     printable(type.name().name()), kRemedy);
@@ -100,6 +103,15 @@ class SourceCheck {
         bad_input("{} has a class with something else than attributes and methods", where_);
       }
     }
+  }
+
+  static bool may_be_untyped(const jit::ClassDef& type, const jit::Assign& assign) {
+    static const std::set<std::string> kKnown = {"__parameters__", "__buffers__", "__annotations__",
+                                                 "__forward_hooks__", "__forward_pre_hooks__"};
+    if (assign.lhs().kind() != jit::TK_VAR) return true;
+    bool enumeration = type.superclass().present() && type.superclass().get().kind() == jit::TK_VAR &&
+                       jit::Var(type.superclass().get()).name().name() == "Enum";
+    return enumeration || kKnown.count(jit::Var(assign.lhs()).name().name()) != 0;
   }
 
   void check_function(const jit::Def& function) const {

@@ -65,6 +65,7 @@ TEST(CodeCheck, LiteralsMayBeEvaluatedWhileLoading) {
 TEST(CodeCheck, NothingElseRunsWhileLoading) {
   EXPECT_NE(refused_source("class M(Module):\n  a : Final[int] = torch.size(1)\n"), "");
   EXPECT_NE(refused_source("class M(Module):\n  a = b\n"), "");
+  EXPECT_NE(refused_source("class M(Module):\n  __constants__ = [\"a\"]\n"), "") << "LibTorch crashes";
   EXPECT_NE(refused_source("class M(Module):\n  def __setstate__(self, x: int) -> None:\n    pass\n"), "");
   EXPECT_NE(refused_source("def f(x: int=g(1)) -> int:\n  return x\n"), "");
   EXPECT_NE(refused_source("def f(x: int=[1, g(1)]) -> int:\n  return x\n"), "");

@@ -28,7 +28,8 @@ constexpr Row kRows[] = {
     {"Numbers, booleans, text, lists, dictionaries", false, "aten::",
      "Bool Delete Float FloatImplicit Int IntImplicit ScalarImplicit Size __and__ __contains__ __derive_index "
      "__getitem__ __is__ __isnot__ __lshift__ __not__ __or__ __range_length __rshift__ __xor__ _get_tracing_state "
-     "_set_item _unwrap_optional acos add append asin atan atan2 ceil clear copy copysign cos cosh count degrees "
+     "_set_item _unwrap_optional acos add all any append asin atan atan2 ceil clear copy copysign cos cosh count "
+     "degrees "
      "dict div endswith eq exp extend fabs find floor floordiv fmod format ge get gt has_torch_function hash "
      "insert is_autocast_enabled is_grad_enabled is_scripting isfinite isinf isnan items join keys le len list log "
      "log10 log1p log2 lower lstrip lt mul ne neg ord pop popitem pow radians remainder remove replace reverse "

@@ -138,9 +138,10 @@ void add_compare_verb(CLI::App& app, Common& common) {
   verb->add_option("runs", flags->folders, "the campaigns' folders")->required();
   verb->add_option("--by", flags->by, "what a group shares: guide, mutators, model, or all settings but the seed")
       ->capture_default_str();
-  verb->add_option("--measure", flags->shown,
-                   "tests to print: faults, distinct, kept-faults, outputs, rft, fre, coverage, classes, oi "
-                   "(--json has all)")
+  verb->add_option(
+          "--measure", flags->shown,
+          "tests to print: faults, distinct, not-a-number, kept-faults, outputs, rft, fre, coverage, classes, oi "
+          "(--json has all)")
       ->delimiter(',')
       ->capture_default_str();
   verb->add_option("--plot", flags->plot, "write growth curves as SVG");

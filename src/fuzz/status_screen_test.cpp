@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "galvani/fuzz/listener.h"
+#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace {
@@ -137,6 +138,14 @@ TEST_F(StatusScreenTest, EtaOfTheNearestLimit) {
   status_.budget.faults = 7040;  // 64 a second: 10 s
   EXPECT_NE(shown().find("ETA 0:10"), std::string::npos) << shown();
   EXPECT_NE(shown().find("91% of 7,040 faults"), std::string::npos) << shown();
+}
+
+TEST_F(StatusScreenTest, ScoresThatAreNotANumberAreNamedAndCounted) {
+  EXPECT_EQ(shown().find("not a number"), std::string::npos);
+  status_.recent[0].predicted = kNotANumber;
+  status_.not_a_number = 1234;
+  EXPECT_NE(shown().find("zero → not a number"), std::string::npos) << shown();
+  EXPECT_NE(shown().find("1,234 not a number"), std::string::npos) << shown();
 }
 
 TEST_F(StatusScreenTest, TextFromFilesCannotDrive) {

@@ -129,6 +129,9 @@ ImageStream stream_of(const CampaignReader& reader, const std::vector<Row>& rows
       workers().run(count, [&](std::int64_t index, int) {
         auto i = static_cast<std::size_t>(index);
         FaultRecord fault;
+        fault.id = row(i).id;
+        fault.label = row(i).label;
+        fault.predicted = row(i).predicted;
         fault.file = row(i).file;
         fault.sha256 = row(i).sha256;
         images[i] = reader.image(fault);

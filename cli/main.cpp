@@ -40,6 +40,8 @@ void raise_wall(Confinement wanted) {
     paths->erase(std::remove(paths->begin(), paths->end(), std::filesystem::path()), paths->end());
   wanted.folders.push_back(cache_folder());
   Confined wall = confine(wanted);
+  // Temporary files have to be where something may be written; SQLite makes some, too.
+  if (wall.active) ::setenv("TMPDIR", cache_folder().c_str(), 1);
   log::debug("{}: {}", wall.active ? "confined" : "not confined", wall.how);
 }
 

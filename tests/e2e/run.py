@@ -1365,6 +1365,26 @@ def _(w):
     w.refused(3, "predict", "eight.onnx", "--data", left[0], names="did not come to its end")
 
 
+@check("the page of operators is the list")
+def _(w):
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "torchscript-operators.md"
+    expect(w.done("inspect", "--operators").out == page.read_text(),
+           "docs/torchscript-operators.md is not what galvani inspect --operators prints")
+
+
+@check("a verb that runs models is confined")
+def _(w):
+    said = w.done("inspect", "eight.onnx", "-v").err
+    expect("confined: " in said, f"it says nothing about it: {said[-300:]!r}")
+    made = w / "confined"
+    w.refused(2, "fuzz", "eight.onnx", "--data", "digits:test[0:60]", "--guide", "nonsense", "-o", made, names="nonsense")
+    for _ in range(100):
+        if not made.exists():
+            break
+        time.sleep(0.05)
+    expect(not made.exists(), "a folder that was not used is left behind")
+
+
 @check("paths that are not UTF-8")
 def _(w):
     model, data, run = (os.fsdecode(name) for name in (b"m\xff.onnx", b"d\xff", b"r\xff"))

@@ -33,17 +33,26 @@ static int fd_counts(int fd) {
   return counts(path);
 }
 
+// The process that was started, not its helpers, and its log, opened before the process gives up the right to write it.
+static int log_fd = -1;
+static long counted_process = 0;
+
+__attribute__((constructor)) static void begin(void) {
+  const char* log = getenv("KILL_LOG");
+  counted_process = syscall(SYS_getpid);
+  if (log != NULL)
+    log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
 // True: this is the call to die at.
 static int due(const char* name) {
   static int calls = 0;
+  if (syscall(SYS_getpid) != counted_process) return 0;
   int number = __sync_add_and_fetch(&calls, 1);
-  const char* log = getenv("KILL_LOG");
-  if (log != NULL) {
+  if (log_fd >= 0) {
     char line[64];
     int length = snprintf(line, sizeof line, "%s\n", name);
-    int fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    (void)!syscall(SYS_write, fd, line, length);
-    syscall(SYS_close, fd);
+    (void)!syscall(SYS_write, log_fd, line, length);
   }
   const char* at = getenv("KILL_AT");
   return at != NULL && number == atoi(at);

@@ -8,6 +8,7 @@ open any file for writing but the cache's. Then with the list of operators switc
 may run, but the second wall, Landlock, must keep every file as it was and let no program start; skipped where the kernel
 has no Landlock. strace shows what was opened and how often the wall said no.
 """
+import concurrent.futures
 import ctypes
 import os
 import pathlib
@@ -247,6 +248,20 @@ def landlock():
     return ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2
 
 
+def whole_calls(trace):
+    """The lines of strace; a call that another thread's cut in two is put together again."""
+    begun = {}
+    for line in trace.splitlines():
+        process, _, call = line.partition(" ")
+        if line.endswith("<unfinished ...>"):
+            begun[process] = line
+        elif resumed := re.match(r" *<\.\.\. \w+ resumed>(.*)", call):
+            yield begun.pop(process, "") + resumed.group(1)
+        else:
+            yield line
+    yield from begun.values()
+
+
 class Trial:
     def __init__(self, binary, folder):
         self.binary = str(pathlib.Path(binary).resolve())
@@ -274,7 +289,7 @@ class Trial:
         done = subprocess.run(command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, timeout=SECONDS,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
         written, denied = [], 0
-        for line in trace.read_text(errors="replace").splitlines() if self.strace else []:
+        for line in whole_calls(trace.read_text(errors="replace")) if self.strace else []:
             if not re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|creat\(|rename|link", line) or "/readlink" in line:
                 continue
             if "EACCES" in line or "EPERM" in line:
@@ -285,51 +300,55 @@ class Trial:
         return done.returncode, done.stderr, written, denied
 
 
+def try_case(binary, name, code):
+    """What is wrong with it, what was said, and whether the second wall was reached."""
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="galvani-hostile.") as folder:
+        trial = Trial(binary, folder)
+        evil = str(trial.folder / "evil")
+        code = code.replace('"EV", "IL"', f'"{evil[:9]}", "{evil[9:]}"').replace("EVIL", evil)
+        write_model(trial.folder / "model.pt", code.replace("SECRET", str(trial.secret)))
+        before = trial.contents()
+        status, err, written, _ = trial.run(trial.folder / "model.pt", False)
+        lines = [line for line in err.splitlines() if not line.startswith("warning:")]
+        if status != 3 or len(lines) != 1:
+            wrong.append(f"exit {status}, {err[-300:]!r}")
+        if trial.contents() != before:
+            wrong.append("files were changed")
+        if written:
+            wrong.append(f"opened for writing: {written[0]}")
+        denied = 0
+        if landlock():
+            _, err, written, denied = trial.run(trial.folder / "model.pt", True)
+            if trial.contents() != before:
+                wrong.append("without the list, files were changed")
+            if written:
+                wrong.append(f"without the list, opened for writing: {written[0]}")
+    return wrong, lines[0].split("model.pt: ")[-1][:120] if lines else "", denied > 0
+
+
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__.strip())
     words = " ".join(sys.argv[2:])
-    failures, walls = [], 0
+    cases = {name: code for name, code in CASES.items() if words in name}
     with tempfile.TemporaryDirectory(prefix="galvani-hostile.") as folder:
-        trial = Trial(sys.argv[1], folder)
-        cases = {name: code for name, code in CASES.items() if words in name}
         # What the others are compared with: a file that does no harm is taken.
+        trial = Trial(sys.argv[1], folder)
         write_model(trial.folder / "model.pt", HEADER + BENIGN)
         code, err, _, _ = trial.run(trial.folder / "model.pt", False)
         if code != 0:
             raise SystemExit(f"a harmless model is refused: {err}")
-        for name, code in cases.items():
-            evil = trial.folder / "evil"
-            write_model(trial.folder / "model.pt", code.replace("EVIL", str(evil)).replace("EV\", \"IL", str(evil)[:9] +
-                        "\", \"" + str(evil)[9:]).replace("SECRET", str(trial.secret)))
-            before = trial.contents()
-
-            def complain(what):
-                failures.append(f"{name}: {what}")
-                print(f"FAILED {name}: {what}", flush=True)
-
-            status, err, written, _ = trial.run(trial.folder / "model.pt", False)
-            lines = [line for line in err.splitlines() if not line.startswith("warning:")]
-            if status != 3 or len(lines) != 1:
-                complain(f"exit {status}, {err[-300:]!r}")
-            if trial.contents() != before:
-                complain("files were changed")
-            if written:
-                complain(f"opened for writing: {written[0]}")
-            sentence = lines[0][:150] if lines else ""
-            if landlock():
-                _, err, written, denied = trial.run(trial.folder / "model.pt", True)
-                walls += denied > 0
-                if trial.contents() != before:
-                    complain("without the list, files were changed")
-                if written:
-                    complain(f"without the list, opened for writing: {written[0]}")
-            print(f"ok {name}: {sentence}", flush=True)
-            evil.unlink(missing_ok=True)
-    print(f"{len(cases)} hostile files, {len(failures)} failures; without the list the second wall said no to {walls} of "
-          f"them" if landlock() else f"{len(cases)} hostile files, {len(failures)} failures; this kernel has no Landlock: "
-          f"the second wall was not tried")
-    if trial.strace and landlock() and not words and walls < 20:
+    failures, walls = 0, 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, (wrong, sentence, wall) in zip(cases, pool.map(lambda c: try_case(sys.argv[1], *c), cases.items())):
+            failures += bool(wrong)
+            walls += wall
+            print(f"FAILED {name}: {'; '.join(wrong)}" if wrong else f"ok {name}: {sentence}", flush=True)
+    said = (f"without the list the second wall said no to {walls} of them" if landlock() else
+            "this kernel has no Landlock: the second wall was not tried")
+    print(f"{len(cases)} hostile files, {failures} failures; {said}")
+    if shutil.which("strace") and landlock() and not words and walls < 20:
         raise SystemExit("too few of them reach the second wall: the attacks do not work any more")
     sys.exit(1 if failures else 0)
 

@@ -6,7 +6,7 @@
 namespace torch::jit {
 struct Graph;
 struct Module;
-}
+}  // namespace torch::jit
 
 namespace galvani::torchscript {
 

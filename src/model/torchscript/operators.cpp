@@ -33,7 +33,8 @@ constexpr Row kRows[] = {
      "dict div endswith eq exp extend fabs find floor floordiv fmod format ge get gt has_torch_function hash "
      "insert is_autocast_enabled is_grad_enabled is_scripting isfinite isinf isnan items join keys le len list log "
      "log10 log1p log2 lower lstrip lt mul ne neg ord pop popitem pow radians remainder remove replace reverse "
-     "round rstrip set_grad_enabled setdefault sin sinh split sqrt startswith str strip sub tan tanh trunc update "
+     "round rstrip set_grad_enabled setdefault sin sinh slice split sqrt startswith str strip sub tan tanh trunc "
+     "update "
      "upper values warn"},
     {"Making tensors", false, "aten::",
      "arange as_tensor blackman_window empty eye full hamming_window hann_window linspace logspace meshgrid normal "

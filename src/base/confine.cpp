@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/courier.h"
+#include "galvani/base/descriptor.h"
 #include "galvani/base/error.h"
 
 namespace galvani {
@@ -46,21 +47,6 @@ constexpr std::uint64_t kWrites = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCES
 int landlock_version() {
   return static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  bool good() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void failed(const char* what) {
   fail(ErrorCode::environment, "this process cannot be confined ({}): {}", what, std::strerror(errno));

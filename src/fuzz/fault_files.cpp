@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "fuzz/images.h"
+#include "galvani/base/descriptor.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/data/image.h"
@@ -23,27 +24,12 @@ namespace {
   fail(ErrorCode::environment, "{}: cannot be {}: {}", path.string(), what, std::strerror(errno));
 }
 
-class File {
- public:
-  File(const fs::path& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-  bool good() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
 // Nothing is synchronised with the disk: a file that a power failure took is made again from its lineage.
 void write_bytes(const fs::path& path, std::string_view bytes) {
-  File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.good()) failed(path, "written");
   for (std::size_t done = 0; done < bytes.size();) {
-    ssize_t n = ::write(file.fd(), bytes.data() + done, bytes.size() - done);
+    ssize_t n = ::write(file.get(), bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) failed(path, "written");
     done += static_cast<std::size_t>(n);
@@ -52,12 +38,12 @@ void write_bytes(const fs::path& path, std::string_view bytes) {
 
 // False: there is no such file, or it is longer than expected.
 bool read_bytes(const fs::path& path, std::size_t size, std::string& bytes) {
-  File file(path, O_RDONLY);
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC, 0666));
   if (!file.good()) return false;
   bytes.resize(size + 1);
   std::size_t done = 0;
   while (done < bytes.size()) {
-    ssize_t n = ::read(file.fd(), bytes.data() + done, bytes.size() - done);
+    ssize_t n = ::read(file.get(), bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) failed(path, "read");
     if (n == 0) break;

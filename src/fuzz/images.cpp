@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "fuzz/fault_files.h"
+#include "galvani/base/descriptor.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/progress.h"
@@ -19,24 +20,6 @@
 namespace galvani {
 namespace fs = std::filesystem;
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  void reset(int fd) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = fd;
-  }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void refuse(const fs::path& path, int reason) {
   std::string name = printable(path.string(), 500);

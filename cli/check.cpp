@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMostShown = 20;
 
-struct Flags {
+struct CheckFlags {
   std::string folder;
   bool no_lineages = false;
 };
@@ -25,7 +25,7 @@ std::string intact_text(const CheckedPart& part) {
   return fmt::format("{} of {} {}", format_count(part.intact), format_count(part.all), part.name);
 }
 
-json as_json(const Flags& flags, const CheckReport& report) {
+json as_json(const CheckFlags& flags, const CheckReport& report) {
   json j = {{"folder", flags.folder},
             {"sound", report.sound()},
             {"parts", json::object()},
@@ -35,7 +35,7 @@ json as_json(const Flags& flags, const CheckReport& report) {
   return j;
 }
 
-void print(const Flags& flags, const CheckReport& report) {
+void print(const CheckFlags& flags, const CheckReport& report) {
   std::vector<std::string> parts;
   for (const CheckedPart& part : report.parts) parts.push_back(intact_text(part));
   say("{}: {}\nintact: {}\n", flags.folder, report.sound() ? "sound" : "damaged", fmt::join(parts, ", "));
@@ -45,7 +45,7 @@ void print(const Flags& flags, const CheckReport& report) {
   for (const std::string& note : report.notes) say("note: {}\n", note);
 }
 
-void run(Common& common, const Flags& flags) {
+void run(Common& common, const CheckFlags& flags) {
   CheckOptions options;
   options.lineages = !flags.no_lineages;
   CheckReport report = check_campaign(flags.folder, options);
@@ -60,7 +60,7 @@ void run(Common& common, const Flags& flags) {
 }  // namespace
 
 void add_check_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CheckFlags>();
   CLI::App* verb = make_verb(app, common, "check", "is a campaign's folder what the campaign wrote?",
                              "  galvani check run1\n"
                              "  galvani check run1 --json              every damaged thing by name\n"

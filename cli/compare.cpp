@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Flags {
+struct CompareFlags {
   std::vector<std::string> folders;
   std::string by = "guide";
   std::vector<std::string> shown = {"faults", "rft"};
@@ -46,7 +46,7 @@ std::string spread(const MeasuredGroup& m) {
   return m.values.size() < 2 ? number(m.mean) : fmt::format("{} ± {}", number(m.mean), number(m.deviation));
 }
 
-json as_json(const Comparison& c, const Flags& flags) {
+json as_json(const Comparison& c, const CompareFlags& flags) {
   json j = {{"by", flags.by},
             {"notes", c.notes},
             {"runs", json::array()},
@@ -85,7 +85,7 @@ json as_json(const Comparison& c, const Flags& flags) {
   return j;
 }
 
-void print(const Comparison& c, const Flags& flags) {
+void print(const Comparison& c, const CompareFlags& flags) {
   std::vector<std::string> titles = {flags.by, ">runs"};
   for (const Measure& m : measures()) titles.push_back(std::string(">") + m.title);
   Table table(titles);
@@ -112,7 +112,7 @@ void print(const Comparison& c, const Flags& flags) {
   for (const std::string& note : c.notes) say("note: {}\n", note);
 }
 
-void run(const Common& common, const Flags& flags) {
+void run(const Common& common, const CompareFlags& flags) {
   GroupBy by = parse_group_by(flags.by);
   for (const std::string& name : flags.shown) measure_index(name);
   Comparison comparison = compare_runs({flags.folders.begin(), flags.folders.end()}, by);
@@ -127,7 +127,7 @@ void run(const Common& common, const Flags& flags) {
 }  // namespace
 
 void add_compare_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CompareFlags>();
   CLI::App* verb = make_verb(
       app, common, "compare", "repeated campaigns side by side: means, Mann-Whitney U, A12",
       "  galvani compare kmnc-1 kmnc-2 kmnc-3 random-1 random-2 random-3\n"

@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Flags {
+struct CoverFlags {
   ModelFlags model;
   NeuronFlags neurons;
   ProfileFlags profile;
@@ -60,7 +60,7 @@ struct Result {
 struct Job {
   Tracer& tracer;
   std::shared_ptr<const Profile> profile;
-  const Flags& flags;
+  const CoverFlags& flags;
 
   Criteria fresh() const { return make_criteria(flags.criteria, {tracer.layout(), profile}); }
 
@@ -273,7 +273,7 @@ void write_subset(const Dataset& data, const std::vector<std::int64_t>& kept, co
   }
 }
 
-void check_minimise(const Flags& flags) {
+void check_minimise(const CoverFlags& flags) {
   for (const Spec& spec : Spec::parse_list(flags.criteria)) {
     if (spec.name == "cac" || (spec.name == "nlc" && spec.str().find("free") != std::string::npos))
       bad_usage("--minimise cannot keep the coverage of {}: every input counts in it, also one that covers nothing new",
@@ -334,7 +334,7 @@ void run_compare(const Common& common, const Job& job, const Network& network, c
   }
 }
 
-void run(const Common& common, Flags& flags) {
+void run(const Common& common, CoverFlags& flags) {
   if (flags.list) {
     say("{}", list_criteria());
     return;
@@ -389,7 +389,7 @@ void run(const Common& common, Flags& flags) {
 }  // namespace
 
 void add_cover_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CoverFlags>();
   CLI::App* verb = make_verb(
       app, common, "cover", "measure how much of the network's behaviour inputs exercise",
       "  galvani cover lenet5.onnx --data mnist:test --train mnist:train\n"

@@ -21,7 +21,7 @@
 namespace galvani::cli {
 namespace {
 
-struct Flags {
+struct ExportFlags {
   std::string folder;
   std::string form = "folder";
   std::string output;
@@ -51,7 +51,7 @@ std::string file_of(const InputRecord&) {
 
 // Calls `visit` with every mutant that was asked for, in order.
 template <class Visit>
-void for_each_mutant(const CampaignReader& reader, const Flags& flags, Visit&& visit) {
+void for_each_mutant(const CampaignReader& reader, const ExportFlags& flags, Visit&& visit) {
   if (flags.what == "faults") {
     FaultFilter filter;
     filter.distinct_only = flags.distinct;
@@ -69,7 +69,7 @@ void for_each_mutant(const CampaignReader& reader, const Flags& flags, Visit&& v
 
 // Rows are written as they are read, for there may be millions. Returns how many; with none there is no file. A
 // campaign that goes on meanwhile has more than `most` of them.
-std::int64_t write_csv(const CampaignReader& reader, const Flags& flags, const std::filesystem::path& path,
+std::int64_t write_csv(const CampaignReader& reader, const ExportFlags& flags, const std::filesystem::path& path,
                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   std::vector<std::string> names;
   for (std::int64_t i = 0; i < reader.classes(); ++i) names.push_back(csv_name(reader.class_name(i)));
@@ -107,7 +107,7 @@ struct Row {
   std::string sha256;  // of the pixels
 };
 
-std::vector<Row> collect(const CampaignReader& reader, const Flags& flags) {
+std::vector<Row> collect(const CampaignReader& reader, const ExportFlags& flags) {
   std::vector<Row> rows;
   for_each_mutant(reader, flags, [&](const auto& r) {
     rows.push_back({r.id, r.label, r.predicted, r.seed, r.confidence, is_fault(r), file_of(r), r.sha256});
@@ -116,7 +116,7 @@ std::vector<Row> collect(const CampaignReader& reader, const Flags& flags) {
 }
 
 // A fault's image comes from its file, an output's from the store.
-ImageStream stream_of(const CampaignReader& reader, const std::vector<Row>& rows, const Flags& flags,
+ImageStream stream_of(const CampaignReader& reader, const std::vector<Row>& rows, const ExportFlags& flags,
                       Progress& progress) {
   ImageStream stream;
   stream.name = flags.folder;
@@ -167,7 +167,7 @@ void write_npz_rows(const Dataset& data, const std::vector<Row>& rows, const std
             Compression::deflate);
 }
 
-std::int64_t write_images(const CampaignReader& reader, const Flags& flags) {
+std::int64_t write_images(const CampaignReader& reader, const ExportFlags& flags) {
   std::vector<Row> rows = collect(reader, flags);
   auto count = static_cast<std::int64_t>(rows.size());
   if (rows.empty()) return count;
@@ -183,7 +183,7 @@ std::int64_t write_images(const CampaignReader& reader, const Flags& flags) {
   return count;
 }
 
-void run(const Common& common, const Flags& flags) {
+void run(const Common& common, const ExportFlags& flags) {
   CampaignReader reader(flags.folder);
   std::int64_t exported = flags.form == "csv" ? write_csv(reader, flags, flags.output) : write_images(reader, flags);
   if (exported == 0) bad_usage("{}: has no {} to export", flags.folder, flags.what);
@@ -197,7 +197,7 @@ void run(const Common& common, const Flags& flags) {
 }  // namespace
 
 void add_export_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExportFlags>();
   CLI::App* verb = make_verb(app, common, "export", "write what a campaign found to files that other tools open",
                              "  galvani export run1 --to folder -o faults/      PNG files, labels.csv, mutants.csv\n"
                              "  galvani export run1 --to npz -o faults.npz      images, labels, predicted, ...\n"

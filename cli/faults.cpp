@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kGroupsShown = 20;
 constexpr std::size_t kClustersShown = 30;
 
-struct Flags {
+struct FaultsFlags {
   std::string folder;
   std::string label;
   std::string predicted;
@@ -87,7 +87,7 @@ std::vector<FaultRecord> matches(const CampaignReader& reader, FaultQuery query,
   return result;
 }
 
-void list(const Common& common, const Flags& flags, const CampaignReader& reader) {
+void list(const Common& common, const FaultsFlags& flags, const CampaignReader& reader) {
   std::vector<FaultGroup> groups = group_faults(reader, flags.query);
   std::int64_t all = 0;
   for (const FaultGroup& group : groups) all += group.faults;
@@ -130,7 +130,7 @@ void list(const Common& common, const Flags& flags, const CampaignReader& reader
     say("{} of {} are listed; --most 0 lists all\n", format_count(flags.most), format_count(all));
 }
 
-void cluster(const Common& common, const Flags& flags, const CampaignReader& reader) {
+void cluster(const Common& common, const FaultsFlags& flags, const CampaignReader& reader) {
   std::vector<FaultRecord> faults = matches(reader, flags.query, 0);
   std::unique_ptr<Network> network = load_campaign_model(reader.record());
   std::string tap;
@@ -175,11 +175,11 @@ void cluster(const Common& common, const Flags& flags, const CampaignReader& rea
   if (clusters.size() > kClustersShown) say("and {} smaller ones (--json has all)\n", clusters.size() - kClustersShown);
 }
 
-fs::path minimised_folder(const Flags& flags) {
+fs::path minimised_folder(const FaultsFlags& flags) {
   return fs::path(flags.folder) / "minimised";
 }
 
-void minimise(const Common& common, const Flags& flags, const CampaignReader& reader) {
+void minimise(const Common& common, const FaultsFlags& flags, const CampaignReader& reader) {
   std::vector<FaultRecord> faults = matches(reader, flags.query, flags.most);
   std::unique_ptr<Network> network = load_campaign_model(reader.record());
   FaultShrinker shrinker(reader, *network, {flags.keep_class});
@@ -235,7 +235,7 @@ void minimise(const Common& common, const Flags& flags, const CampaignReader& re
     say("these are {} of {} that match; --most 0 takes all\n", results.size(), format_count(matching));
 }
 
-void run(const Common& common, Flags& flags) {
+void run(const Common& common, FaultsFlags& flags) {
   if (flags.cluster && flags.minimise) bad_usage("choose one of --cluster and --minimise");
   if (flags.keep_class && !flags.minimise) bad_usage("--keep-class belongs to --minimise");
   if (!flags.query.mutator.empty()) mutators().at(flags.query.mutator);
@@ -254,7 +254,7 @@ void run(const Common& common, Flags& flags) {
 }  // namespace
 
 void add_faults_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<FaultsFlags>();
   CLI::App* verb = make_verb(app, common, "faults", "list, group, cluster and minimise the faults of a campaign",
                              "  galvani faults run1\n"
                              "  galvani faults run1 --true 3 --pred 5 --mutator blur --min-confidence 0.9\n"

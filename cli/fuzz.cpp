@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kUsualIterations = 10000;
 
-struct Flags {
+struct FuzzFlags {
   ModelFlags model;
   NeuronFlags neurons;
   ProfileFlags profile;
@@ -64,7 +64,7 @@ void list_components() {
   say("{}", table.str());
 }
 
-Budget budget_of(const Flags& flags) {
+Budget budget_of(const FuzzFlags& flags) {
   Budget budget{flags.iterations, flags.time.empty() ? 0 : parse_duration(flags.time), flags.outputs, flags.faults};
   bool none = flags.iterations == 0 && flags.time.empty() && flags.outputs == 0 && flags.faults == 0;
   if (none) budget.iterations = kUsualIterations;
@@ -72,7 +72,7 @@ Budget budget_of(const Flags& flags) {
 }
 
 // The file that is named, what a campaign that is gone on with has kept, or learned from training data.
-std::shared_ptr<const Profile> get_profile(const Flags& flags, Tracer& tracer, std::string& source) {
+std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& tracer, std::string& source) {
   const ProfileFlags& p = flags.profile;
   std::vector<Spec> criteria = guide_criteria(Spec::parse(flags.settings.guide));
   bool needed = false;
@@ -129,7 +129,7 @@ std::string junit_xml(const CampaignReader& reader, const CampaignSummary& summa
 }
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
-void take_from_record(const CLI::App& verb, Common& common, Flags& flags) {
+void take_from_record(const CLI::App& verb, Common& common, FuzzFlags& flags) {
   std::set<std::string> free = {"--output", "--iterations", "--time",    "--outputs", "--faults", "--fail-if",
                                 "--junit",  "--plain",      "--threads", "--json",    "--quiet",  "--verbose"};
   // What was learned of the training data can be learned again; the campaign tells whether it is the same.
@@ -153,7 +153,7 @@ void take_from_record(const CLI::App& verb, Common& common, Flags& flags) {
   common.seed = record.settings.seed;
 }
 
-void run(const CLI::App& verb, Common& common, Flags& flags) {
+void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
   if (flags.list) {
     list_components();
     return;
@@ -221,7 +221,7 @@ void run(const CLI::App& verb, Common& common, Flags& flags) {
 }  // namespace
 
 void add_fuzz_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<FuzzFlags>();
   CLI::App* verb = make_verb(
       app, common, "fuzz", "find inputs that break a network",
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --guide kmnc -o run1\n"

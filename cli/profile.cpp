@@ -11,7 +11,7 @@
 namespace galvani::cli {
 namespace {
 
-struct Flags {
+struct ProfileVerbFlags {
   ModelFlags model;
   NeuronFlags neurons;
   std::string data;
@@ -20,7 +20,7 @@ struct Flags {
   std::string output;
 };
 
-void run(const Common& common, Flags& flags) {
+void run(const Common& common, ProfileVerbFlags& flags) {
   Dataset data = load_data(flags.data, "train");
   std::unique_ptr<Network> network = flags.model.load(&data);
   Tracer tracer = flags.neurons.tracer(*network);
@@ -51,7 +51,7 @@ void run(const Common& common, Flags& flags) {
 }  // namespace
 
 void add_profile_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ProfileVerbFlags>();
   CLI::App* verb =
       make_verb(app, common, "profile", "learn from training data what coverage criteria compare with",
                 "  galvani profile lenet5.onnx --data mnist:train -o lenet5.profile\n"

@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr std::size_t kChunk = 256;
 constexpr std::size_t kMostShown = 20;
 
-struct Flags {
+struct ReplayFlags {
   std::string folder;
   ModelFlags other;
 };
@@ -103,7 +103,7 @@ double share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-void run(Common& common, Flags& flags) {
+void run(Common& common, ReplayFlags& flags) {
   CampaignReader reader(flags.folder);
   bool other = !flags.other.model.empty();
   std::unique_ptr<Network> network;
@@ -176,7 +176,7 @@ void run(Common& common, Flags& flags) {
 }  // namespace
 
 void add_replay_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ReplayFlags>();
   CLI::App* verb =
       make_verb(app, common, "replay", "judge every fault of a campaign again, from its file",
                 "  galvani replay run1\n"

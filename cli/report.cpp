@@ -13,13 +13,13 @@
 namespace galvani::cli {
 namespace {
 
-struct Flags {
+struct ReportFlags {
   std::string folder;
   std::string output;
   PageOptions page;
 };
 
-void run(const Common& common, const Flags& flags) {
+void run(const Common& common, const ReportFlags& flags) {
   CampaignReader reader(flags.folder);
   std::filesystem::path output = flags.output;
   if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
@@ -43,7 +43,7 @@ void run(const Common& common, const Flags& flags) {
 }  // namespace
 
 void add_report_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ReportFlags>();
   CLI::App* verb = make_verb(app, common, "report", "a fuzz campaign as one HTML page, with a gallery of its faults",
                              "  galvani report run1                        writes run1/report.html\n"
                              "  galvani report run1 -o page.html --most 500");

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Flags {
+struct StatsFlags {
   std::string folder;
   bool wrong_seeds = false;
 };
@@ -37,7 +37,7 @@ json wrong_seeds_json(const CampaignReader& reader) {
   return all;
 }
 
-void run(const Common& common, const Flags& flags) {
+void run(const Common& common, const StatsFlags& flags) {
   const std::string& folder = flags.folder;
   CampaignReader reader(folder);
   CampaignSummary summary = summarise(reader);
@@ -70,7 +70,7 @@ void run(const Common& common, const Flags& flags) {
 }  // namespace
 
 void add_stats_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<StatsFlags>();
   CLI::App* verb = make_verb(app, common, "stats", "numbers of a fuzz campaign: faults, RFT, FRE, classes, OI, yields",
                              "  galvani stats run1\n  galvani stats run1 --wrong-seeds\n  galvani stats run1 --json");
   verb->add_option("run", flags->folder, "the campaign's folder")->required();

@@ -19,7 +19,7 @@
 namespace galvani::cli {
 namespace {
 
-struct Flags {
+struct TraceFlags {
   ModelFlags model;
   NeuronFlags neurons;
   ProfileFlags profile;
@@ -28,7 +28,7 @@ struct Flags {
   std::string output;
 };
 
-void run(const Common& common, Flags& flags) {
+void run(const Common& common, TraceFlags& flags) {
   Dataset data = load_data(flags.data);
   std::unique_ptr<Network> network = flags.model.load(&data);
   Tracer tracer = flags.neurons.tracer(*network);
@@ -98,7 +98,7 @@ void run(const Common& common, Flags& flags) {
 }  // namespace
 
 void add_trace_verb(CLI::App& app, Common& common) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<TraceFlags>();
   CLI::App* verb = make_verb(app, common, "trace", "write what the neurons say about inputs, for NumPy and others",
                              "  galvani trace lenet5.onnx --data mnist:test -o traces.npz\n"
                              "  galvani trace lenet5.onnx --data mnist:test --scores lsa,dsa --profile p -o t.npz");

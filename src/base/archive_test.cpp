@@ -8,7 +8,7 @@
 namespace galvani {
 namespace {
 
-std::string refusal(const std::filesystem::path& path) {
+std::string archive_refusal(const std::filesystem::path& path) {
   try {
     read_sealed(path, "profile", 3);
   } catch (const Error& e) {
@@ -39,15 +39,15 @@ TEST(Archive, RefusesDamageOtherKindsAndOtherVersions) {
   std::string flipped = good;
   flipped[good.size() / 2] ^= 1;
   write_file(folder / "flipped", flipped);
-  EXPECT_NE(refusal(folder / "flipped").find("checksum"), std::string::npos);
+  EXPECT_NE(archive_refusal(folder / "flipped").find("checksum"), std::string::npos);
   write_file(folder / "short", good.substr(0, 20));
-  EXPECT_NE(refusal(folder / "short").find("cut short"), std::string::npos);
+  EXPECT_NE(archive_refusal(folder / "short").find("cut short"), std::string::npos);
   write_file(folder / "text", "hello");
-  EXPECT_NE(refusal(folder / "text").find("is not a profile file"), std::string::npos);
+  EXPECT_NE(archive_refusal(folder / "text").find("is not a profile file"), std::string::npos);
   write_file(folder / "kind", sealed_bytes("state", 3, ""));
-  EXPECT_NE(refusal(folder / "kind").find("is a state file"), std::string::npos);
+  EXPECT_NE(archive_refusal(folder / "kind").find("is a state file"), std::string::npos);
   write_file(folder / "version", sealed_bytes("profile", 4, ""));
-  EXPECT_NE(refusal(folder / "version").find("version 4"), std::string::npos);
+  EXPECT_NE(archive_refusal(folder / "version").find("version 4"), std::string::npos);
 }
 
 TEST(Archive, LengthsAreCheckedBeforeMemoryIsTaken) {

@@ -9,7 +9,7 @@ namespace {
 
 // The message of the usage error that `action` ends in; empty if it does not.
 template <class Action>
-std::string refusal(Action action) {
+std::string usage_refusal(Action action) {
   try {
     action();
   } catch (const Error& e) {
@@ -30,7 +30,7 @@ class SpecText : public testing::TestWithParam<ParseCase> {};
 TEST_P(SpecText, ParsesOrSaysWhy) {
   const ParseCase& c = GetParam();
   std::vector<std::string> found;
-  std::string message = refusal([&] {
+  std::string message = usage_refusal([&] {
     for (const Spec& spec : Spec::parse_list(c.text)) found.push_back(spec.str());
   });
   EXPECT_EQ(found, c.specs);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SpecText,
 
 TEST(Spec, ParseWantsExactlyOne) {
   EXPECT_EQ(Spec::parse("sgd:lr=0.1,momentum=0").settings.size(), 2U);
-  EXPECT_NE(refusal([] { Spec::parse("a,b"); }).find("names 2 things"), std::string::npos);
+  EXPECT_NE(usage_refusal([] { Spec::parse("a,b"); }).find("names 2 things"), std::string::npos);
 }
 
 OptionSchema schema() {
@@ -128,13 +128,13 @@ TEST(OptionsTable, RefusalsNameOwnerOptionAndWhatIsAccepted) {
            {"thing:mod=auto", "thing: has no option 'mod'; did you mean 'mode'?"},
            {"thing:zzzzzzzz=1", "thing: has no option 'zzzzzzzz'; it has k, rate"},
        }) {
-    std::string message = refusal([&] { options(c.spec); });
+    std::string message = usage_refusal([&] { options(c.spec); });
     EXPECT_NE(message.find(c.complaint), std::string::npos) << c.spec << ": " << message;
   }
 }
 
 TEST(OptionsTable, AComponentWithoutOptionsSaysSo) {
-  std::string message = refusal([] { Options("none", {}, Spec::parse("none:k=1")); });
+  std::string message = usage_refusal([] { Options("none", {}, Spec::parse("none:k=1")); });
   EXPECT_EQ(message, "none: takes no options, but 'k' was given");
 }
 

@@ -30,7 +30,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-std::string refusal(const fs::path& path) {
+std::string write_refusal(const fs::path& path) {
   try {
     write_file(path, "x");
   } catch (const Error& e) {
@@ -132,7 +132,7 @@ TEST(OutputFile, LinksStayAndTheFileTheyNameIsReplaced) {
 
   fs::create_symlink("b", folder / "a");
   fs::create_symlink("a", folder / "b");
-  EXPECT_EQ(refusal(folder / "a"),
+  EXPECT_EQ(write_refusal(folder / "a"),
             (folder / "a").string() + ": cannot be written: its symbolic links lead in a circle");
 }
 
@@ -197,16 +197,16 @@ TEST(OutputFile, DevicesAndOwnDescriptorsAreWrittenAsTheyAre) {
 
 TEST(OutputFile, SaysWhatCannotBeWritten) {
   TemporaryFolder folder;
-  EXPECT_EQ(refusal(folder.path()), folder.path().string() + ": is a folder, not a file");
-  EXPECT_EQ(refusal(""), "the name of a file to write is empty");
-  EXPECT_EQ(refusal(folder / "no/such"),
+  EXPECT_EQ(write_refusal(folder.path()), folder.path().string() + ": is a folder, not a file");
+  EXPECT_EQ(write_refusal(""), "the name of a file to write is empty");
+  EXPECT_EQ(write_refusal(folder / "no/such"),
             (folder / "no/such").string() + ": cannot be written: No such file or directory");
   int server = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, (folder / "socket").c_str(), sizeof address.sun_path - 1);
   ASSERT_EQ(::bind(server, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  EXPECT_EQ(refusal(folder / "socket"),
+  EXPECT_EQ(write_refusal(folder / "socket"),
             (folder / "socket").string() + ": is a socket, which cannot be written like a file");
   ::close(server);
 }

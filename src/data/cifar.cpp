@@ -13,14 +13,14 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t kSide = 32;
-constexpr std::uint64_t kPixels = 3 * kSide * kSide;
+constexpr std::uint64_t kCifarPixels = 3 * kSide * kSide;
 
 class CifarSource final : public Source {
  public:
   // `label_bytes` 1: CIFAR-10; 2: CIFAR-100 (coarse, fine: the fine one is used).
   CifarSource(const std::vector<fs::path>& files, std::uint64_t label_bytes, std::vector<std::string> class_names)
       : label_bytes_(label_bytes), class_names_(std::move(class_names)) {
-    std::uint64_t record = label_bytes_ + kPixels;
+    std::uint64_t record = label_bytes_ + kCifarPixels;
     for (const fs::path& path : files) {
       std::uint64_t bytes = fs::file_size(path);
       if (bytes == 0 || bytes % record != 0)
@@ -58,8 +58,8 @@ class CifarSource final : public Source {
     for (std::int64_t row : rows) {
       std::size_t file = 0;
       while (row >= files_[file].records) row -= files_[file++].records;
-      files_[file].rows.read(row, label_bytes_, kPixels, out);
-      out += kPixels;
+      files_[file].rows.read(row, label_bytes_, kCifarPixels, out);
+      out += kCifarPixels;
     }
     return result;
   }
@@ -123,8 +123,9 @@ std::unique_ptr<Source> open_cifar(const OpenRequest& request) {
     bad_input("{}: is one file and has no {} split", request.path.string(), printable(request.split));
   }
   // A file of another name is told by its length.
-  bool hundred = is_cifar100(files[0]) && fs::file_size(files[0]) % (kPixels + 2) == 0;
-  if (!hundred && fs::file_size(files[0]) % (kPixels + 1) != 0) hundred = fs::file_size(files[0]) % (kPixels + 2) == 0;
+  bool hundred = is_cifar100(files[0]) && fs::file_size(files[0]) % (kCifarPixels + 2) == 0;
+  if (!hundred && fs::file_size(files[0]) % (kCifarPixels + 1) != 0)
+    hundred = fs::file_size(files[0]) % (kCifarPixels + 2) == 0;
   if (hundred) return std::make_unique<CifarSource>(files, 2, fine_label_names(files[0].parent_path()));
   return std::make_unique<CifarSource>(files, 1, catalogue_entry("cifar10").class_names);
 }

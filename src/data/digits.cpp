@@ -15,7 +15,7 @@
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kPixels = kDigitSide * kDigitSide;
+constexpr std::int64_t kDigitPixels = kDigitSide * kDigitSide;
 constexpr int kStepsPerSpan = 5;  // straight pieces between two points of a curve
 constexpr float kTwoPi = 6.28318531F;
 
@@ -187,7 +187,7 @@ void centre(std::vector<std::vector<PenDot>>& lines, const Hand& hand) {
 }
 
 // The brightness a pen moving from a to b leaves on each pixel near it; overlapping strokes keep the brighter.
-void draw_line(const PenDot& a, const PenDot& b, float edge, std::array<float, kPixels>& canvas) {
+void draw_line(const PenDot& a, const PenDot& b, float edge, std::array<float, kDigitPixels>& canvas) {
   float reach = std::max(a.radius, b.radius) + edge;
   auto low = [&](float u, float v) { return std::max(0, static_cast<int>(std::ceil(std::min(u, v) - reach))); };
   auto high = [&](float u, float v) {
@@ -213,10 +213,10 @@ void draw_line(const PenDot& a, const PenDot& b, float edge, std::array<float, k
   }
 }
 
-void add_noise(std::array<float, kPixels>& canvas, Rng& rng) {
+void add_noise(std::array<float, kDigitPixels>& canvas, Rng& rng) {
   bool dirty_paper = rng.chance(0.12);
   auto level = static_cast<float>(dirty_paper ? rng.uniform(0.02, 0.08) : rng.uniform(0.0, 0.03));
-  std::array<float, kPixels> noise;
+  std::array<float, kDigitPixels> noise;
   rng.fill_uniform(noise.data(), noise.size());
   for (std::size_t i = 0; i < canvas.size(); ++i) {
     if (dirty_paper || canvas[i] > 0) canvas[i] += level * (noise[i] * 2 - 1) * 1.7F;
@@ -252,7 +252,8 @@ class DigitSource final : public Source {
       check_interrupt();
       for (std::int64_t i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
         std::int64_t row = rows[static_cast<std::size_t>(i)];
-        draw_digit(label_of(split_, row), Rng(0).derive({split_, static_cast<std::uint64_t>(row)}), out + i * kPixels);
+        draw_digit(label_of(split_, row), Rng(0).derive({split_, static_cast<std::uint64_t>(row)}),
+                   out + i * kDigitPixels);
       }
     });
     return result;
@@ -271,7 +272,7 @@ void draw_digit(int digit, Rng rng, std::uint8_t* out) {
   Hand hand = draw_hand(rng);
   std::vector<std::vector<PenDot>> lines = write_digit(digit, hand, rng);
   centre(lines, hand);
-  std::array<float, kPixels> canvas{};
+  std::array<float, kDigitPixels> canvas{};
   for (const auto& line : lines) {
     for (std::size_t i = 0; i + 1 < line.size(); ++i) draw_line(line[i], line[i + 1], hand.edge, canvas);
   }

@@ -11,8 +11,8 @@ namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kKind = "campaign seal";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::string_view kSealKind = "campaign seal";
+constexpr std::uint32_t kSealVersion = 1;
 // The profile is not in every campaign.
 constexpr const char* kFiles[] = {"campaign.db", "campaign.toml", "profile"};
 
@@ -35,14 +35,14 @@ void write_seal(const fs::path& folder, std::int64_t batch) {
     out.put(file.sha256);
   }
   Staging staging(folder);
-  write_sealed(staging.path("seal"), kKind, kVersion, out.bytes());
+  write_sealed(staging.path("seal"), kSealKind, kSealVersion, out.bytes());
   staging.replace(kPlace);
 }
 
 std::optional<Seal> read_seal(const fs::path& folder) {
   fs::path path = folder / kPlace;
   if (!fs::exists(fs::symlink_status(path))) return std::nullopt;
-  std::string payload = read_sealed(path, kKind, kVersion);
+  std::string payload = read_sealed(path, kSealKind, kSealVersion);
   ArchiveReader in(payload, path.string());
   Seal seal;
   seal.batch = in.get<std::int64_t>();

@@ -13,8 +13,8 @@ namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kKind = "campaign snapshot";
-constexpr std::uint32_t kVersion = 2;
+constexpr std::string_view kSnapshotKind = "campaign snapshot";
+constexpr std::uint32_t kSnapshotVersion = 2;
 constexpr std::size_t kKeptSnapshots = 2;
 constexpr std::string_view kPrefix = "snapshot-";
 
@@ -91,7 +91,7 @@ void Snapshots::save(const CampaignState& state, const std::string& chain) const
   out.put(picks);
   state.guide->save(out);
   fs::path file = path(state.counters.batches);
-  write_sealed(staging_.path(file.filename().string()), kKind, kVersion, out.bytes());
+  write_sealed(staging_.path(file.filename().string()), kSnapshotKind, kSnapshotVersion, out.bytes());
   staging_.replace(fs::path("state") / file.filename());
   std::vector<std::int64_t> all = batches();
   std::error_code ignored;
@@ -107,7 +107,7 @@ void Snapshots::read_head(ArchiveReader& in, std::int64_t batch, const std::stri
 }
 
 void Snapshots::check(std::int64_t batch, const std::string& chain) const {
-  std::string payload = read_sealed(path(batch), kKind, kVersion);
+  std::string payload = read_sealed(path(batch), kSnapshotKind, kSnapshotVersion);
   ArchiveReader in(payload, path(batch).string());
   CampaignCounters counters;
   read_head(in, batch, chain, counters);
@@ -115,7 +115,7 @@ void Snapshots::check(std::int64_t batch, const std::string& chain) const {
 
 Snapshots::Loaded Snapshots::load(std::int64_t batch, const std::string& chain, Guide& guide) const {
   fs::path file = path(batch);
-  std::string payload = read_sealed(file, kKind, kVersion);
+  std::string payload = read_sealed(file, kSnapshotKind, kSnapshotVersion);
   ArchiveReader in(payload, file.string());
   Loaded loaded;
   read_head(in, batch, chain, loaded.counters);

@@ -10,7 +10,7 @@
 namespace galvani::mutate {
 namespace {
 
-enum Kind { box, gaussian, median, bilateral };
+enum BlurKind { box_blur, gaussian_blur, median_blur, bilateral_blur };
 
 // Mirrored at the border (the median repeats the border), as OpenCV does by default.
 class Blur : public Mutator {
@@ -20,15 +20,15 @@ class Blur : public Mutator {
  private:
   std::string objection(const double* v) const override {
     auto size = static_cast<int>(v[1]);
-    bool odd_wanted = v[0] == gaussian || v[0] == median;
+    bool odd_wanted = v[0] == gaussian_blur || v[0] == median_blur;
     if (odd_wanted && size % 2 == 0)
-      return fmt::format("a {} blur has an odd size, not {}", v[0] == median ? "median" : "gaussian", size);
+      return fmt::format("a {} blur has an odd size, not {}", v[0] == median_blur ? "median" : "gaussian", size);
     return "";
   }
 
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
     auto size = static_cast<int>(v[1]);
-    if (v[0] == bilateral && shape.channels == 3) {
+    if (v[0] == bilateral_blur && shape.channels == 3) {
       // Colours are compared as a whole, so the planes must come together.
       thread_local cv::Mat colour, filtered;
       interleave(in, shape, colour);
@@ -39,10 +39,10 @@ class Blur : public Mutator {
     for (int c = 0; c < shape.channels; ++c) {
       cv::Mat from = plane_of(in, shape, c);
       cv::Mat to = plane_of(out, shape, c);
-      if (v[0] == box) cv::blur(from, to, {size, size});
-      if (v[0] == gaussian) cv::GaussianBlur(from, to, {size, size}, 0);
-      if (v[0] == median) cv::medianBlur(from, to, size);
-      if (v[0] == bilateral) cv::bilateralFilter(from, to, size, v[2], v[2]);
+      if (v[0] == box_blur) cv::blur(from, to, {size, size});
+      if (v[0] == gaussian_blur) cv::GaussianBlur(from, to, {size, size}, 0);
+      if (v[0] == median_blur) cv::medianBlur(from, to, size);
+      if (v[0] == bilateral_blur) cv::bilateralFilter(from, to, size, v[2], v[2]);
     }
   }
 };

@@ -11,7 +11,7 @@
 namespace galvani::mutate {
 namespace {
 
-enum Kind { gaussian, salt_pepper, shot, speckle };
+enum class NoiseKind { gaussian, salt_pepper, shot, speckle };
 
 // The standard normal's quantiles at (i + 1/2) / 2^16: a normal number from 16 random bits.
 const std::vector<float>& normal_quantiles() {
@@ -58,8 +58,8 @@ class Noise : public Mutator {
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
     Rng rng(static_cast<std::uint64_t>(v[3]));
-    auto kind = static_cast<Kind>(static_cast<int>(v[1]));
-    if (kind == salt_pepper) {
+    auto kind = static_cast<NoiseKind>(static_cast<int>(v[1]));
+    if (kind == NoiseKind::salt_pepper) {
       add_salt_and_pepper(v[2], rng, shape, in, out);
       return;
     }
@@ -67,7 +67,7 @@ class Noise : public Mutator {
     std::array<float, 256> deviation;
     for (std::size_t value = 0; value < deviation.size(); ++value) {
       double share = static_cast<double>(value) / 255;
-      double factor = kind == gaussian ? 1 : kind == shot ? std::sqrt(share) : share;
+      double factor = kind == NoiseKind::gaussian ? 1 : kind == NoiseKind::shot ? std::sqrt(share) : share;
       deviation[value] = static_cast<float>(v[0] * factor);
     }
     const std::vector<float>& normal = normal_quantiles();

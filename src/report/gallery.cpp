@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kChunk = 512;
+constexpr std::size_t kGalleryChunk = 512;
 constexpr int kDistinct = 1;  // flags of a fault, known to page.js
 constexpr int kKept = 2;
 
@@ -152,9 +152,9 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, json& data
   std::optional<SheetMaker> sheets;
   std::unordered_map<std::string, std::int64_t> place_of;
   Progress progress("pictures", gallery.shown, "faults");
-  for (std::size_t first = 0; first < order.size(); first += kChunk) {
+  for (std::size_t first = 0; first < order.size(); first += kGalleryChunk) {
     check_interrupt();
-    std::size_t end = std::min(order.size(), first + kChunk);
+    std::size_t end = std::min(order.size(), first + kGalleryChunk);
     std::vector<const FaultRecord*> group;
     for (std::size_t i = first; i < end; ++i) group.push_back(&chosen[order[i]]);
     std::vector<at::Tensor> images = read_images(reader, group, gallery.bad);

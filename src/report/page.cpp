@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kPlotPoints = 300;
+constexpr std::size_t kPagePoints = 300;
 constexpr std::size_t kMostNotedFiles = 3;
 constexpr std::size_t kMostText = 200;  // characters of a name from a file
 
@@ -130,7 +130,7 @@ json settings(const CampaignReader& reader, const CampaignSummary& s) {
 }
 
 std::string plots(const CampaignReader& reader) {
-  std::vector<TimelinePoint> timeline = reader.timeline(kPlotPoints);
+  std::vector<TimelinePoint> timeline = reader.timeline(kPagePoints);
   PlotPanel coverage{"Coverage", "iterations", "", {{"coverage", {}}}, false};
   PlotPanel faults{"Faults", "iterations", "", {{"all", {}}, {"distinct", {}}, {"kept", {}}}, false};
   PlotPanel times{"Faults over time", "seconds of work", "", {{"distinct", {}}, {"kept", {}}}, false};

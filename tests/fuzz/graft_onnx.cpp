@@ -6,6 +6,7 @@
 
 #include "galvani/base/files.h"
 #include "model/onnx/emit.h"
+#include "model_seeds.h"
 
 namespace galvani {
 namespace {
@@ -162,29 +163,13 @@ void rewire(GraphProto& graph, Rng& rng) {
   node.set_input(static_cast<int>(rng.below(node.input_size())), source);
 }
 
-NodeProto& append(GraphProto& graph, const std::string& op, const std::vector<std::string>& inputs,
-                  const std::string& output) {
-  NodeProto& node = *graph.add_node();
-  node.set_op_type(op);
-  for (const std::string& input : inputs) node.add_input(input);
-  node.add_output(output);
-  return node;
-}
-
-void set_int(NodeProto& node, const std::string& name, std::int64_t value) {
-  AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(AttributeProto::INT);
-  attribute.set_i(value);
-}
-
 // The logits plus the mean of the value, whatever its type and shape, so that it is computed.
 void add_to_output(GraphProto& graph, const std::string& value) {
   if (graph.output_size() == 0) return;
   std::string logits = graph.output(0).name();
-  set_int(append(graph, "Cast", {value}, value + "_float"), "to", TensorProto::FLOAT);
-  set_int(append(graph, "ReduceMean", {value + "_float"}, value + "_mean"), "keepdims", 0);
-  append(graph, "Add", {logits, value + "_mean"}, value + "_sum");
+  set_int(add_node(graph, "Cast", {value}, value + "_float"), "to", TensorProto::FLOAT);
+  set_int(add_node(graph, "ReduceMean", {value + "_float"}, value + "_mean"), "keepdims", 0);
+  add_node(graph, "Add", {logits, value + "_mean"}, value + "_sum");
   graph.mutable_output(0)->set_name(value + "_sum");
 }
 

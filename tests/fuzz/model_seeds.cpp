@@ -12,11 +12,7 @@
 
 namespace galvani {
 namespace fs = std::filesystem;
-namespace {
-
-using ::onnx::ModelProto;
 using ::onnx::NodeProto;
-using ::onnx::TensorProto;
 
 NodeProto& add_node(::onnx::GraphProto& graph, const std::string& op, const std::vector<std::string>& inputs,
                     const std::string& output) {
@@ -34,6 +30,11 @@ void set_int(NodeProto& node, const std::string& name, std::int64_t value) {
   attribute.set_type(::onnx::AttributeProto::INT);
   attribute.set_i(value);
 }
+
+namespace {
+
+using ::onnx::ModelProto;
+using ::onnx::TensorProto;
 
 at::Tensor weight(const std::vector<std::int64_t>& shape, double scale) {
   std::int64_t n = 1;

@@ -3,11 +3,16 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace galvani {
+
+::onnx::NodeProto& add_node(::onnx::GraphProto& graph, const std::string& op, const std::vector<std::string>& inputs,
+                            const std::string& output);
+void set_int(::onnx::NodeProto& node, const std::string& name, std::int64_t value);
 
 std::vector<::onnx::ModelProto> zoo_seeds();
 

@@ -42,7 +42,7 @@ std::string call_name(const c10::FunctionSchema& schema) {
   return space == "aten" ? "torch." + name : "ops." + space + "." + name;
 }
 
-std::string integer(Rng& rng) {
+std::string integer_text(Rng& rng) {
   static const std::vector<std::string> kIntegers = {"0",
                                                      "1",
                                                      "2",
@@ -76,13 +76,13 @@ std::string value_of(const c10::Type& type, Rng& rng, int depth) {
     case c10::TypeKind::TensorType:
       return tensor(rng);
     case c10::TypeKind::IntType:
-      return integer(rng);
+      return integer_text(rng);
     case c10::TypeKind::FloatType: {
       static const std::vector<std::string> kReals = {"0.", "0.5", "-1.", "1e30", "1e-30", "float(\"nan\")", "100."};
       return pick(kReals, rng);
     }
     case c10::TypeKind::NumberType:
-      return rng.chance(0.5) ? integer(rng) : "0.5";
+      return rng.chance(0.5) ? integer_text(rng) : "0.5";
     case c10::TypeKind::BoolType:
       return rng.chance(0.5) ? "True" : "False";
     case c10::TypeKind::StringType: {
@@ -184,10 +184,11 @@ void insert_growth(Lines& lines, Rng& rng) {
       "l = annotate(List[Tensor], [])\nfor i in range(" + turns + "):\n  _0 = torch.append(l, x)",
       "for i in range(30):\n  x = torch.cat([x, x], 0)",
       "for i in range(9):\n  for j in range(1000):\n    x = torch.relu(x)",
-      "x = torch.expand(x, [" + integer(rng) + ", -1, -1, -1])",
-      "x = torch.as_strided(x, [2, " + integer(rng) + "], [1, " + integer(rng) + "], " + integer(rng) + ")",
-      "x = torch._reshape_alias(x, [" + integer(rng) + ", 3], [" + integer(rng) + ", 1])",
-      "x = torch.resize_(x, [" + integer(rng) + "])",
+      "x = torch.expand(x, [" + integer_text(rng) + ", -1, -1, -1])",
+      "x = torch.as_strided(x, [2, " + integer_text(rng) + "], [1, " + integer_text(rng) + "], " + integer_text(rng) +
+          ")",
+      "x = torch._reshape_alias(x, [" + integer_text(rng) + ", 3], [" + integer_text(rng) + ", 1])",
+      "x = torch.resize_(x, [" + integer_text(rng) + "])",
       "x = torch.set_(x, self.weight)",
       "torch.save(x, \"" + std::string(kForbiddenFile) + "\")",
       "ops.prim.RaiseException(\"no\")",
@@ -293,7 +294,7 @@ void change_class(Lines& lines, Rng& rng) {
   }
   if (classes.empty()) return;
   std::vector<std::string> members = {
-      "  extra : Final[int] = " + integer(rng),
+      "  extra : Final[int] = " + integer_text(rng),
       "  extra : Final[str] = \"" + repeated("ab", rng.below(1000)) + "\"",
       "  __constants__ = [\"weight\", \"extra\"]",
       "  __buffers__ = [\"nothing\", ]",
@@ -303,7 +304,7 @@ void change_class(Lines& lines, Rng& rng) {
       "  def __setstate__(self, state: Tensor) -> NoneType:\n    _0 = torch.relu_(state)\n    return None",
       "  def __setstate__(self, state: int) -> NoneType:\n    n = 0\n    while n < state:\n      n = torch.add(n, 1)\n"
       "    return None",
-      "  def __getstate__(self) -> int:\n    return " + integer(rng),
+      "  def __getstate__(self) -> int:\n    return " + integer_text(rng),
       "  def __init__(self) -> NoneType:\n    torch.save(1, \"" + std::string(kForbiddenFile) + "\")\n    return None",
       "  def more(self, x: Tensor) -> Tensor:\n    return (self).forward(x, )",
       "  def more(self, x: Tensor) -> Tensor:\n    return (self).more(x, )",
@@ -381,7 +382,7 @@ std::string mutate_code(const std::string& text, Rng& rng) {
         break;
       case 7:
       case 8:
-        replace_somewhere(lines, kNumber, rng.chance(0.1) ? "1e400" : integer(rng), rng);
+        replace_somewhere(lines, kNumber, rng.chance(0.1) ? "1e400" : integer_text(rng), rng);
         break;
       case 9:
         move_lines(lines, rng);

@@ -19,6 +19,8 @@ void register_operators();
 // Throws unless a tensor of these sizes stays within kMostElements, an empty one counted as if it had no axis of size
 // 0: it takes no memory, but LibTorch crashes where the strides it derives from the sizes overflow.
 void check_made(c10::IntArrayRef sizes);
+// An axis counted from the end if it is negative, counted from the start.
+std::int64_t wrap(std::int64_t axis, std::int64_t rank);
 
 // Each family defines its own.
 void define_basic(torch::Library& library);

@@ -7,6 +7,12 @@
 
 namespace galvani::onnx {
 
+std::int64_t wrap(std::int64_t axis, std::int64_t rank) {
+  TORCH_CHECK(axis >= -rank && axis < std::max<std::int64_t>(rank, 1), "axis ", axis, " of a tensor with ", rank,
+              " axes");
+  return axis < 0 ? axis + rank : axis;
+}
+
 namespace {
 
 using at::IntArrayRef;
@@ -36,12 +42,6 @@ std::int64_t integer(const Tensor& value) {
 double real(const Tensor& value) {
   TORCH_CHECK(value.numel() == 1, "one number is needed where there are ", value.numel());
   return value.detach().to(at::kDouble).reshape({-1})[0].item<double>();
-}
-
-std::int64_t wrap(std::int64_t axis, std::int64_t rank) {
-  TORCH_CHECK(axis >= -rank && axis < std::max<std::int64_t>(rank, 1), "axis ", axis, " of a tensor with ", rank,
-              " axes");
-  return axis < 0 ? axis + rank : axis;
 }
 
 // Gives `b` trailing axes of size one until its axes line up with those of `a` from `axis` on.

@@ -11,12 +11,6 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
-std::int64_t wrap(std::int64_t axis, std::int64_t rank) {
-  TORCH_CHECK(axis >= -rank && axis < std::max<std::int64_t>(rank, 1), "axis ", axis, " of a tensor with ", rank,
-              " axes");
-  return axis < 0 ? axis + rank : axis;
-}
-
 // Negative indices count from the end.
 Tensor from_start(const Tensor& index, std::int64_t size) {
   Tensor wide = index.to(at::kLong);

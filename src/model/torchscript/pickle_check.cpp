@@ -33,11 +33,11 @@ enum class Kind {
   other
 };
 
-struct Value {
+struct Item {
   Kind kind = Kind::none;
-  std::int64_t integer = 0;   // also: bytes per item of a scalar type, items of a storage
-  std::string text;           // also: the name of a global
-  std::vector<Value*> items;  // of tuples and lists; keys and values of dicts
+  std::int64_t integer = 0;  // also: bytes per item of a scalar type, items of a storage
+  std::string text;          // also: the name of a global
+  std::vector<Item*> items;  // of tuples and lists; keys and values of dicts
   int depth = 0;
   bool shared = false;  // remembered in the memo: adding to it could make a cycle
 };
@@ -92,7 +92,7 @@ class Reader {
     return text;
   }
 
-  Value& push(Kind kind) {
+  Item& push(Kind kind) {
     values_.emplace_back();
     values_.back().kind = kind;
     stack_.push_back(&values_.back());
@@ -101,39 +101,39 @@ class Reader {
   void push_integer(std::int64_t value) { push(Kind::integer).integer = value; }
 
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  Value* pop() {
+  Item* pop() {
     expect(stack_.size() > floor(), "takes a value where there is none");
-    Value* value = stack_.back();
+    Item* value = stack_.back();
     stack_.pop_back();
     return value;
   }
-  Value* top() {
+  Item* top() {
     expect(stack_.size() > floor(), "uses a value where there is none");
     return stack_.back();
   }
-  std::vector<Value*> pop_to_mark() {
+  std::vector<Item*> pop_to_mark() {
     expect(!marks_.empty(), "ends a group that never began");
-    std::vector<Value*> items(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()), stack_.end());
+    std::vector<Item*> items(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()), stack_.end());
     stack_.resize(marks_.back());
     marks_.pop_back();
     return items;
   }
 
-  void add(Value& container, const std::vector<Value*>& items) {
-    for (Value* item : items) {
+  void add(Item& container, const std::vector<Item*>& items) {
+    for (Item* item : items) {
       container.items.push_back(item);
       container.depth = std::max(container.depth, item->depth + 1);
     }
     expect(container.depth <= kMostDepth, "is nested too deeply");
   }
-  void push_tuple(const std::vector<Value*>& items) { add(push(Kind::tuple), items); }
+  void push_tuple(const std::vector<Item*>& items) { add(push(Kind::tuple), items); }
   void push_tuple_of(std::size_t count) {
-    std::vector<Value*> items(count);
+    std::vector<Item*> items(count);
     for (std::size_t i = count; i > 0; --i) items[i - 1] = pop();
     push_tuple(items);
   }
-  Value& container(Kind kind) {
-    Value* value = top();
+  Item& container(Kind kind) {
+    Item* value = top();
     expect(value->kind == kind && !value->shared, "adds to something that is no fresh list or dictionary");
     return *value;
   }
@@ -150,7 +150,7 @@ class Reader {
     stack_.push_back(memo_[id]);
   }
 
-  void set_items(const std::vector<Value*>& items) {
+  void set_items(const std::vector<Item*>& items) {
     expect(items.size() % 2 == 0, "has a key without a value");
     for (std::size_t i = 0; i < items.size(); i += 2) {
       Kind kind = items[i]->kind;
@@ -184,9 +184,9 @@ class Reader {
   }
 
   void storage() {
-    Value* key = pop();
+    Item* key = pop();
     expect(key->kind == Kind::tuple && key->items.size() == 5, "describes a storage wrongly");
-    const std::vector<Value*>& part = key->items;
+    const std::vector<Item*>& part = key->items;
     expect(part[0]->kind == Kind::text && part[0]->text == "storage" && part[1]->kind == Kind::scalar_type &&
                part[2]->kind == Kind::text && part[3]->kind == Kind::text && part[4]->kind == Kind::integer,
            "describes a storage wrongly");
@@ -198,17 +198,17 @@ class Reader {
     push(Kind::storage).integer = items;
   }
 
-  std::vector<std::int64_t> integers(const Value& value) const {
+  std::vector<std::int64_t> integers(const Item& value) const {
     expect(value.kind == Kind::tuple && value.items.size() <= kMostDimensions, "has a tensor without a shape");
     std::vector<std::int64_t> result;
-    for (const Value* item : value.items) {
+    for (const Item* item : value.items) {
       expect(item->kind == Kind::integer && item->integer >= 0, "has a tensor with a negative side");
       result.push_back(item->integer);
     }
     return result;
   }
 
-  void rebuild_tensor(const std::vector<Value*>& part) {
+  void rebuild_tensor(const std::vector<Item*>& part) {
     expect(part.size() == 6 && part[0]->kind == Kind::storage && part[1]->kind == Kind::integer &&
                part[4]->kind == Kind::boolean && part[5]->kind == Kind::none,
            "describes a tensor wrongly");
@@ -228,13 +228,13 @@ class Reader {
     push(Kind::tensor);
   }
 
-  void build_list(const std::vector<Value*>& part, Kind kind) {
+  void build_list(const std::vector<Item*>& part, Kind kind) {
     expect(part.size() == 1 && part[0]->kind == Kind::list, "builds a list of something else");
-    for (const Value* item : part[0]->items) expect(item->kind == kind, "has a list of mixed types");
+    for (const Item* item : part[0]->items) expect(item->kind == kind, "has a list of mixed types");
     stack_.push_back(part[0]);
   }
 
-  void restore_type(const std::vector<Value*>& part) {
+  void restore_type(const std::vector<Item*>& part) {
     expect(part.size() == 2 && part[1]->kind == Kind::text && part[1]->text.size() <= kLongestTypeName,
            "names a type wrongly");
     expect(std::count(part[1]->text.begin(), part[1]->text.end(), '[') < kMostDepth, "names a type nested too deeply");
@@ -244,10 +244,10 @@ class Reader {
   }
 
   void reduce() {
-    Value* arguments = pop();
-    Value* function = pop();
+    Item* arguments = pop();
+    Item* function = pop();
     expect(function->kind == Kind::global && arguments->kind == Kind::tuple, "calls what cannot be called");
-    const std::vector<Value*>& part = arguments->items;
+    const std::vector<Item*>& part = arguments->items;
     const std::string& name = function->text;
     if (name == "torch._utils._rebuild_tensor_v2") {
       rebuild_tensor(part);
@@ -276,8 +276,8 @@ class Reader {
   }
 
   void new_object() {
-    Value* arguments = pop();
-    Value* type = pop();
+    Item* arguments = pop();
+    Item* type = pop();
     expect(type->kind == Kind::global && type->text == "class" && arguments->kind == Kind::tuple &&
                arguments->items.empty(),
            "makes an object of something that is no class");
@@ -285,10 +285,10 @@ class Reader {
   }
 
   void build() {
-    Value* state = pop();
-    Value* instance = pop();
+    Item* state = pop();
+    Item* instance = pop();
     expect(instance->kind == Kind::instance && !instance->shared, "gives a state to something that is no new object");
-    Value& object = push(Kind::object);
+    Item& object = push(Kind::object);
     object.depth = state->depth + 1;
     expect(object.depth <= kMostDepth, "is nested too deeply");
   }
@@ -352,23 +352,23 @@ class Reader {
         push_tuple_of(3);
         break;
       case 'e': {
-        std::vector<Value*> items = pop_to_mark();
+        std::vector<Item*> items = pop_to_mark();
         add(container(Kind::list), items);
         break;
       }
       case 'a': {
-        Value* item = pop();
+        Item* item = pop();
         add(container(Kind::list), {item});
         break;
       }
       case 'u': {
-        std::vector<Value*> items = pop_to_mark();
+        std::vector<Item*> items = pop_to_mark();
         set_items(items);
         break;
       }
       case 's': {
-        Value* value = pop();
-        Value* key = pop();
+        Item* value = pop();
+        Item* key = pop();
         set_items({key, value});
         break;
       }
@@ -409,10 +409,10 @@ class Reader {
   std::size_t at_ = 0;
   const StorageSize& storage_size_;
   const std::string& where_;
-  std::deque<Value> values_;  // owns; containers point into it
-  std::vector<Value*> stack_;
+  std::deque<Item> values_;  // owns; containers point into it
+  std::vector<Item*> stack_;
   std::vector<std::size_t> marks_;
-  std::vector<Value*> memo_;
+  std::vector<Item*> memo_;
 };
 
 }  // namespace

@@ -4,13 +4,13 @@
 namespace galvani::zoo {
 namespace {
 
-struct Sizes {
+struct SadlSizes {
   std::vector<std::int64_t> blocks;  // channels of two convolutions and a halving each
   bool same_padding;
   std::vector<std::int64_t> hidden;
 };
 
-Value lay_out(GraphBuilder& net, const Options& options, const Sizes& sizes) {
+Value lay_out_sadl(GraphBuilder& net, const Options& options, const SadlSizes& sizes) {
   net.require_image(sizes.same_padding ? std::int64_t{1} << sizes.blocks.size() : 6);
   double ratio = options.real("dropout");
   int layer = 0;
@@ -38,21 +38,21 @@ Value lay_out(GraphBuilder& net, const Options& options, const Sizes& sizes) {
   return net.dense("fc" + std::to_string(dense), x, net.classes());
 }
 
-Entry entry(const std::string& name, const std::string& help, const Sizes& sizes) {
+Entry sadl_entry(const std::string& name, const std::string& help, const SadlSizes& sizes) {
   OptionSchema schema = {{"bn", true, "batch norm behind every ReLU; the nets of the SADL paper have none", {}, {}, {}},
                          {"dropout", 0.5, "share of features dropped in training", 0, 0.95, {}}};
   return architecture(name, help, schema,
-                      [sizes](GraphBuilder& net, const Options& options) { return lay_out(net, options, sizes); });
+                      [sizes](GraphBuilder& net, const Options& options) { return lay_out_sadl(net, options, sizes); });
 }
 
 }  // namespace
 
 std::vector<Entry> sadl_architectures() {
   return {
-      entry("sadl1", "SADL-1: 2 convolutions of 64, dense 512 and 128 (SVHN)", {{64}, false, {512, 128}}),
-      entry("sadl2", "SADL-2: 2 convolutions of 64, dense 128 (SADL's MNIST net)", {{64}, false, {128}}),
-      entry("sadl3", "SADL-3: 6 convolutions of 32 to 128, dense 1024 and 512 (SADL's CIFAR-10 net)",
-            {{32, 64, 128}, true, {1024, 512}}),
+      sadl_entry("sadl1", "SADL-1: 2 convolutions of 64, dense 512 and 128 (SVHN)", {{64}, false, {512, 128}}),
+      sadl_entry("sadl2", "SADL-2: 2 convolutions of 64, dense 128 (SADL's MNIST net)", {{64}, false, {128}}),
+      sadl_entry("sadl3", "SADL-3: 6 convolutions of 32 to 128, dense 1024 and 512 (SADL's CIFAR-10 net)",
+                 {{32, 64, 128}, true, {1024, 512}}),
   };
 }
 

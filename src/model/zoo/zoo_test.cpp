@@ -181,7 +181,7 @@ void expect_well_formed(const ::onnx::ModelProto& model, const ArchitectureShape
   for (const std::string& name : known) EXPECT_TRUE(name == "logits" || used.count(name) == 1) << name;
 }
 
-class Zoo : public testing::TestWithParam<Case> {};
+class Zoo : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Zoo, IsAWellFormedGraphWithTheKnownNumberOfParameters) {
   const Case& c = GetParam();
@@ -194,7 +194,7 @@ TEST_P(Zoo, IsAWellFormedGraphWithTheKnownNumberOfParameters) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Zoo, testing::ValuesIn(kCases), [](const auto& chosen) {
+INSTANTIATE_TEST_SUITE_P(All, Zoo, ::testing::ValuesIn(kCases), [](const auto& chosen) {
   const Case& c = chosen.param;
   std::string name = c.spec + "_" + std::to_string(c.shape.channels) + "_" + std::to_string(c.shape.width);
   for (char& letter : name) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "galvani/coverage/profile.h"
-#include "galvani/coverage/trace.h"
+#include "galvani/trace/trace.h"
 #include "model_flags.h"
 
 namespace galvani::cli {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 
 namespace galvani {
 
@@ -56,6 +57,15 @@ void validate(const Dataset& data) {
     if (labels[i] < Dataset::kUnlabelled || labels[i] >= limit)
       bad_input("{}: image {} has label {}, but labels are from 0 to {}", name, i, labels[i], limit - 1);
   }
+}
+
+std::string content_hash(const Dataset& data) {
+  at::Tensor images = data.images.contiguous();
+  at::Tensor labels = data.labels.contiguous();
+  auto bytes = [](const at::Tensor& t) {
+    return std::string_view(static_cast<const char*>(t.data_ptr()), static_cast<std::size_t>(t.nbytes()));
+  };
+  return sha256(fmt::format("{} {} {}", fmt::join(images.sizes(), "x"), sha256(bytes(images)), sha256(bytes(labels))));
 }
 
 Dataset concatenate(const std::vector<Dataset>& parts) {

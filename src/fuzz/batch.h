@@ -6,9 +6,9 @@
 
 #include "fuzz/state.h"
 #include "galvani/base/rng.h"
-#include "galvani/coverage/trace.h"
 #include "galvani/fuzz/settings.h"
 #include "galvani/mutate/engine.h"
+#include "galvani/trace/trace.h"
 
 namespace galvani {
 

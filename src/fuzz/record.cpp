@@ -71,15 +71,6 @@ void check_settings(const CampaignSettings& s) {
               s.batch * s.energy, 1 << 24);
 }
 
-std::string content_hash(const Dataset& data) {
-  at::Tensor images = data.images.contiguous();
-  at::Tensor labels = data.labels.contiguous();
-  auto bytes = [](const at::Tensor& t) {
-    return std::string_view(static_cast<const char*>(t.data_ptr()), static_cast<std::size_t>(t.nbytes()));
-  };
-  return sha256(fmt::format("{} {} {}", fmt::join(images.sizes(), "x"), sha256(bytes(images)), sha256(bytes(labels))));
-}
-
 void check_same(const CampaignRecord& record, const CampaignRecord& wanted, const fs::path& folder) {
   if (!record.profile_sha256.empty() && wanted.profile_sha256.empty() && record.settings.guide == wanted.settings.guide)
     bad_usage(

@@ -10,7 +10,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
-#include "galvani/coverage/trace.h"
+#include "galvani/trace/trace.h"
 
 namespace galvani {
 namespace {

@@ -10,7 +10,7 @@
 #include "galvani/base/archive.h"
 #include "galvani/base/registry.h"
 #include "galvani/coverage/features.h"
-#include "galvani/coverage/trace.h"
+#include "galvani/trace/trace.h"
 
 namespace galvani {
 

@@ -11,7 +11,7 @@
 
 #include "galvani/base/archive.h"
 #include "galvani/base/options.h"
-#include "galvani/coverage/trace.h"
+#include "galvani/trace/trace.h"
 
 namespace galvani {
 

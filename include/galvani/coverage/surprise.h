@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "galvani/coverage/profile.h"
-#include "galvani/coverage/trace.h"
+#include "galvani/trace/trace.h"
 
 namespace galvani {
 

@@ -32,6 +32,9 @@ struct Dataset {
 // Throws Error(bad_input) naming `data.name` unless shapes, types, labels and class names fit together.
 void validate(const Dataset& data);
 
+// SHA-256 of shape, pixels and labels.
+std::string content_hash(const Dataset& data);
+
 // One data set after the other. Shapes must agree; so must class names, where both have them.
 Dataset concatenate(const std::vector<Dataset>& parts);
 

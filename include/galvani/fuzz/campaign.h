@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "galvani/coverage/profile.h"
-#include "galvani/coverage/trace.h"
 #include "galvani/data/dataset.h"
 #include "galvani/fuzz/listener.h"
 #include "galvani/fuzz/settings.h"
 #include "galvani/model/network.h"
+#include "galvani/trace/trace.h"
 
 namespace galvani {
 
@@ -55,8 +55,5 @@ class Campaign {
 bool is_campaign(const std::filesystem::path& folder);
 // Where it keeps the profile it was begun with.
 std::filesystem::path stored_profile(const std::filesystem::path& folder);
-
-// SHA-256 of pixels and labels.
-std::string content_hash(const Dataset& data);
 
 }  // namespace galvani

@@ -11,9 +11,9 @@
 #include "galvani/base/archive.h"
 #include "galvani/base/registry.h"
 #include "galvani/coverage/criterion.h"
-#include "galvani/coverage/trace.h"
 #include "galvani/fuzz/corpus.h"
 #include "galvani/fuzz/settings.h"
+#include "galvani/trace/trace.h"
 
 namespace galvani {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "galvani/fuzz/summary.h"
-#include "galvani/report/statistics.h"
+#include "galvani/quality/statistics.h"
 
 namespace galvani {
 

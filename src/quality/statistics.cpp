@@ -1,4 +1,4 @@
-#include "galvani/report/statistics.h"
+#include "galvani/quality/statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "galvani/coverage/trace.h"
+#include "galvani/trace/trace.h"
 
 #include <ATen/ATen.h>
 

@@ -181,7 +181,7 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
     if (asked == 0 || asked == then.micro_batch) flags.model.options.execution = then;
   }
   Dataset data = load_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(&data);
+  std::unique_ptr<Network> network = flags.model.load(data.type());
   check_fits(*network, data.images, data.name);
   Tracer tracer = flags.neurons.tracer(*network);
   std::string source;

@@ -120,13 +120,13 @@ std::string Profile::parts_hash(const std::filesystem::path& path) {
   return sha256(in.rest());
 }
 
-std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const Dataset& data,
+std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const DataView& data,
                                              std::int64_t size, std::uint64_t seed) {
   auto profile = std::make_shared<Profile>(tracer.layout(), criteria);
   profile->data = data.name;
   if (profile->empty()) return profile;
   Tracer own(tracer.network(), tracer.taps(), tracer.unit(), profile->needs());
-  Dataset chosen = data;
+  DataView chosen = data;
   if (size > 0 && size < data.size()) {
     std::vector<std::int64_t> rows = Rng(seed).derive("profile").sample(data.size(), size);
     std::sort(rows.begin(), rows.end());

@@ -109,13 +109,12 @@ Dataset gather(const ImageStream& stream) {
   return data;
 }
 
-void write_image_folder(const Dataset& data, const fs::path& folder) {
-  validate(data);
+void write_image_folder(const DataView& data, const fs::path& folder) {
   const auto* labels = data.labels.data_ptr<std::int64_t>();
   write_image_folder({data.name,
                       {labels, labels + data.size()},
                       data.class_names,
-                      [&](std::int64_t first, std::int64_t count) { return data.images.narrow(0, first, count); }},
+                      [&](std::int64_t first, std::int64_t count) { return data.fetch(first, count); }},
                      folder);
 }
 

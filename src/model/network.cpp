@@ -245,12 +245,15 @@ void Network::save(const fs::path& path) {
   write_file(path, bytes);
 }
 
-void check_fits(const Network& network, const at::Tensor& images, const std::string& data_name) {
+void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name) {
   const std::vector<std::int64_t>& want = network.info().input;
-  if (images.dim() != 4 || images.sizes().slice(1) != at::IntArrayRef(want))
-    bad_input("{} has images of shape {}, but {} takes {}x{}x{}", data_name,
-              fmt::format("{}", fmt::join(images.sizes().slice(1), "x")), network.info().path, want[0], want[1],
-              want[2]);
+  if (shape != at::IntArrayRef(want))
+    bad_input("{} has {} of shape {}, but {} takes {}", data_name, shape.size() == 2 ? "clips" : "images",
+              fmt::join(shape, "x"), network.info().path, fmt::join(want, "x"));
+}
+
+void check_fits(const Network& network, const at::Tensor& batch, const std::string& data_name) {
+  check_fits(network, batch.sizes().slice(batch.dim() > 0 ? 1 : 0), data_name);
 }
 
 }  // namespace galvani

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "galvani/data/dataset.h"
+#include "galvani/data/view.h"
 
 namespace galvani {
 
@@ -25,7 +25,7 @@ Dataset gather(const ImageStream& stream);  // all of them; Error(bad_input) if 
 // It appears when it is complete: until then it is called <folder>.incomplete-..., and our readers refuse it. An empty
 // folder that exists is filled as it is; our readers refuse it, too, until it is complete.
 // C must be 1 or 3. `also` may put more files into it.
-void write_image_folder(const Dataset& data, const std::filesystem::path& folder);
+void write_image_folder(const DataView& data, const std::filesystem::path& folder);
 void write_image_folder(const ImageStream& stream, const std::filesystem::path& folder,
                         const std::function<void(const std::filesystem::path& folder)>& also = {});
 

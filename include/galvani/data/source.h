@@ -1,5 +1,5 @@
-// Where images come from: a file, a folder, a generator. Size and labels are known before any pixel is read, so that
-// a selection reads only the rows it needs.
+// Where inputs come from: a file, a folder, a generator. Size and labels are known before any value is read, so that
+// a view reads only the rows it needs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/sample.h"
+
 namespace galvani {
 
 class Source {
@@ -17,10 +19,13 @@ class Source {
   virtual ~Source() = default;
 
   virtual std::int64_t size() const = 0;
-  // [N] int64, Dataset::kUnlabelled where unknown.
+  // [N] int64, Labelled::kUnlabelled where unknown.
   virtual at::Tensor labels() = 0;
-  // [rows.size(), C, H, W] uint8. REQUIRES every row in [0, size()).
-  virtual at::Tensor images(const std::vector<std::int64_t>& rows) = 0;
+  // Of one row; those of a folder may differ.
+  virtual SampleType type(std::int64_t row) = 0;
+  // [rows.size(), ...shape]. Error(bad_input) unless all are of the type of the row `like`. REQUIRES every row in
+  // [0, size()), and one.
+  virtual at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t like) = 0;
   virtual std::vector<std::string> class_names() const { return {}; }
 };
 

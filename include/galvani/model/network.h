@@ -160,7 +160,8 @@ class Network {
   std::unique_ptr<Impl> impl_;
 };
 
-// Throws Error(bad_input) unless images of that data fit the network.
-void check_fits(const Network& network, const at::Tensor& images, const std::string& data_name);
+// Throws Error(bad_input) unless inputs of that shape, without the batch, fit the network.
+void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name);
+void check_fits(const Network& network, const at::Tensor& batch, const std::string& data_name);
 
 }  // namespace galvani

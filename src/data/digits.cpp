@@ -225,8 +225,9 @@ void add_noise(std::array<float, kDigitPixels>& canvas, Rng& rng) {
 
 // The labels of images 10 · ten to 10 · ten + 9.
 std::vector<int> labels_of_ten(std::uint64_t split, std::int64_t ten) {
+  static const Rng base = Rng(0).derive("digit labels");
   std::vector<int> order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  Rng rng = Rng(0).derive("digit labels").derive({split, static_cast<std::uint64_t>(ten)});
+  Rng rng = base.derive({split, static_cast<std::uint64_t>(ten)});
   rng.shuffle(order);
   return order;
 }

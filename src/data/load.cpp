@@ -19,7 +19,7 @@ std::unique_ptr<Source> open_named(const CatalogueEntry& entry, const std::strin
               printable(split));
   auto folder = data_folder(entry);
   if (!folder) bad_input("{} has not been fetched yet; run: galvani data get {}", entry.name, entry.name);
-  return open_path({*folder, split, true});
+  return open_path({*folder, split, true, 0});
 }
 
 DataView open_part(DataSpec spec, const std::string& default_split) {
@@ -27,8 +27,9 @@ DataView open_part(DataSpec spec, const std::string& default_split) {
   std::string split = explicit_split ? spec.split : default_split;
   const CatalogueEntry* entry = spec.is_path ? nullptr : find_catalogue_entry(spec.source);
   if (entry != nullptr) spec.split = split;
-  std::shared_ptr<Source> source =
-      entry != nullptr ? open_named(*entry, split) : open_path({spec.source, split, explicit_split});
+  std::shared_ptr<Source> source = entry != nullptr
+                                       ? open_named(*entry, split)
+                                       : open_path({spec.source, split, explicit_split, spec.clip_length()});
 
   Labelled about;
   about.name = spec.str();
@@ -37,6 +38,8 @@ DataView open_part(DataSpec spec, const std::string& default_split) {
   std::vector<std::int64_t> selected = select_rows(spec.selectors, labels, about.class_names, about.name);
   about.labels = labels.index_select(0, label_tensor(selected));
   SampleType type = source->type(selected.at(0));
+  if (spec.clip_length() > 0 && type.kind != SampleKind::audio)
+    bad_usage("data '{}': only sounds have a length, but these are {}", about.name, type.noun());
   return {about, type, [source, selected](const std::vector<std::int64_t>& rows) {
             std::vector<std::int64_t> of_source;
             of_source.reserve(rows.size());

@@ -1,4 +1,6 @@
 // Folders of image or sound files: a folder a class, a labels.csv beside the files, or no labels at all.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -183,7 +185,7 @@ Listing list_folder(const fs::path& path) {
 
 class FolderSource final : public Source {
  public:
-  explicit FolderSource(Listing listing) : listing_(std::move(listing)) {
+  FolderSource(Listing listing, std::int64_t clip_length) : listing_(std::move(listing)), clip_length_(clip_length) {
     if (listing_.files.empty())
       bad_input("{}: holds no PNG, JPEG, BMP or PNM images and no WAV, AIFF or FLAC sounds", listing_.root.string());
   }
@@ -212,8 +214,9 @@ class FolderSource final : public Source {
       Sample sample = decode(path);
       if (sample.type != wanted)
         bad_input("{}: {}: {} is {} and {} is {}", listing_.root.string(),
-                  wanted.kind == SampleKind::image ? "images differ in size"
-                                                   : "clips differ, but must be of one length, rate and channels",
+                  wanted.kind == SampleKind::image
+                      ? "images differ in size"
+                      : "clips differ, but must be of one length ([length=...] cuts or pads them), rate and channels",
                   file(like).filename().string(), describe(wanted), path.filename().string(), describe(sample.type));
       std::memcpy(out + static_cast<std::size_t>(i) * wanted.bytes(), sample.values.data_ptr(), wanted.bytes());
     });
@@ -222,13 +225,22 @@ class FolderSource final : public Source {
 
  private:
   fs::path file(std::int64_t row) const { return listing_.folder / listing_.files[static_cast<std::size_t>(row)]; }
-  static Sample decode(const fs::path& path) { return decode_sample(read_file(path, kMaxSampleFile), path.string()); }
+  Sample decode(const fs::path& path) const {
+    Sample sample = decode_sample(read_file(path, kMaxSampleFile), path.string());
+    if (sample.type.kind != SampleKind::audio || clip_length_ == 0) return sample;
+    std::int64_t missing = clip_length_ - sample.type.shape[1];
+    sample.type.shape[1] = clip_length_;
+    sample.values = missing > 0 ? at::constant_pad_nd(sample.values, {0, missing})
+                                : sample.values.narrow(1, 0, clip_length_).contiguous();
+    return sample;
+  }
   static std::string describe(const SampleType& type) {
     if (type.kind == SampleKind::audio) return type.shape_text();
     return fmt::format("{}x{} {}", type.shape[2], type.shape[1], type.shape[0] == 1 ? "gray" : "colour");
   }
 
   Listing listing_;
+  std::int64_t clip_length_;
   std::int64_t typed_row_ = -1;
   SampleType type_;  // of that row
 };
@@ -258,7 +270,7 @@ std::unique_ptr<Source> open_sample_folder(const OpenRequest& request) {
   } else if (has_splits || request.explicit_split) {
     bad_input("{}: has no {} split", path.string(), printable(request.split));
   }
-  return std::make_unique<FolderSource>(list_folder(path));
+  return std::make_unique<FolderSource>(list_folder(path), request.clip_length);
 }
 
 }  // namespace galvani

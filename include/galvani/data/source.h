@@ -32,8 +32,9 @@ class Source {
 // What a format's open function is given.
 struct OpenRequest {
   std::filesystem::path path;
-  std::string split;      // "train", "test", ...; meant only by files that hold several
-  bool explicit_split{};  // the user wrote it, so a source without splits must refuse it
+  std::string split;           // "train", "test", ...; meant only by files that hold several
+  bool explicit_split{};       // the user wrote it, so a source without splits must refuse it
+  std::int64_t clip_length{};  // sounds are cut to so many samples or padded with silence; 0: they stay as they are
 };
 
 struct Format {

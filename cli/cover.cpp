@@ -269,7 +269,7 @@ void write_subset(const DataView& data, const std::vector<std::int64_t>& kept, c
     }
     write_file(path, text);
   } else {
-    write_image_folder(data.subset(kept), path);
+    write_sample_folder(data.subset(kept), path);
   }
 }
 

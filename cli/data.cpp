@@ -260,7 +260,7 @@ struct ExportRequest {
 
 void export_data(const ExportRequest& request, const Common& common) {
   DataView data = open_data(request.spec);
-  if (request.format == "folder") write_image_folder(data, request.output);
+  if (request.format == "folder") write_sample_folder(data, request.output);
   if (request.format == "npz") write_npz_dataset(data.load(), request.output);
   if (request.format == "idx") {
     bool train = parse_data_specs(request.spec).front().split == "train";

@@ -58,7 +58,7 @@ TEST(DataView, FetchesFromEverySource) {
   for (std::int64_t channels : {1, 3}) {
     Dataset data = noise(40, channels);
     std::string place = folder / std::to_string(channels);
-    write_image_folder(data, place + "/images");
+    write_sample_folder(data, place + "/images");
     write_npz_dataset(data, place + "/a.npz");
     write_idx(data, place + "/idx", "t10k");
     at::Tensor array = channels == 1 ? data.images.squeeze(1) : data.images.permute({0, 2, 3, 1});
@@ -117,7 +117,7 @@ TEST(DataView, HashIsThatOfShapeValuesAndLabels) {
 
 TEST(DataView, FilesThatDifferAreFoundWhereverTheyAre) {
   TemporaryFolder folder;
-  write_image_folder(noise(20, 1), folder / "x");
+  write_sample_folder(noise(20, 1), folder / "x");
   write_file(folder / "x/000017.png", SampleType::image(1, 8, 7).encode(at::zeros({1, 8, 7}, at::kByte)));
   DataView view = open_data(folder / "x");
   EXPECT_EQ(view.fetch(0, 17).size(0), 17);
@@ -141,6 +141,13 @@ TEST(DataView, SoundsOfAFolder) {
   EXPECT_EQ(open_data((folder / "words/yes/1.wav").string()).fetch(0, 1)[0][0][0].item<std::int64_t>(), 1);
   EXPECT_NE(refusal([&] { load_data((folder / "words").string()); }).find("holds clips, but images are needed"),
             std::string::npos);
+
+  write_sample_folder(view, folder / "again");
+  DataView again = open_data(folder / "again");
+  EXPECT_TRUE(fs::exists(folder / "again/000005.wav"));
+  EXPECT_EQ(again.type(), view.type());
+  EXPECT_EQ(again.class_names, view.class_names);
+  EXPECT_EQ(content_hash(again), content_hash(view));
 
   write_sound(folder / "words/yes/9.wav", 501, 8000, 0);
   std::string message = refusal([&] { open_data(folder / "words").fetch(0, 7); });

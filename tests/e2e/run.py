@@ -247,7 +247,7 @@ add_checks("usage error", [
     ("threads as a word", "--threads", "inspect", "one.onnx", "--threads", "many"),
     ("epochs below 0", "--epochs", "train", "lenet5", *TRAIN, "--epochs", -1, "-o", "x.onnx"),
     ("mistyped data", "did you mean 'digits'?", "predict", "one.onnx", "--data", "digts"),
-    ("unknown split", "train and test", "predict", "one.onnx", "--data", "digits:validation"),
+    ("unknown split", "train, test and pool", "predict", "one.onnx", "--data", "digits:validation"),
     ("selector not closed", "not closed", "predict", "one.onnx", "--data", "digits[0:10"),
     ("selector that leaves nothing", "leaves no images", "predict", "one.onnx", "--data", "digits:test[10:10]"),
     ("mistyped architecture", "did you mean 'resnet20'?", "train", "resnt20", *TRAIN, "-o", "x.onnx"),

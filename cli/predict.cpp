@@ -39,17 +39,19 @@ using Put = std::function<void(std::string_view)>;
 class CsvRows {
  public:
   CsvRows(const Network& network, const DataView& data, Put put)
-      : network_(network), data_(data), put_(std::move(put)) {
-    std::string row = "index,label,predicted,name,confidence";
-    for (std::int64_t c = 0; c < network.info().classes; ++c) row += fmt::format(",p{}", c);
-    put_(row + "\n");
-  }
+      : network_(network), data_(data), put_(std::move(put)) {}
 
+  // With the first rows comes the line of titles: data that cannot be read at all give no output.
   void add(const Predictions& predictions, std::int64_t first) const {
     auto labels = predictions.labels.accessor<std::int64_t, 1>();
     auto truth = data_.labels.accessor<std::int64_t, 1>();
     auto p = predictions.probabilities.accessor<float, 2>();
     auto confidence = predictions.confidence.accessor<float, 1>();
+    if (first == 0) {
+      std::string titles = "index,label,predicted,name,confidence";
+      for (std::int64_t c = 0; c < p.size(1); ++c) titles += fmt::format(",p{}", c);
+      put_(titles + "\n");
+    }
     for (std::int64_t i = 0; i < labels.size(0); ++i) {
       std::int64_t label = truth[first + i];
       std::string row = fmt::format("{},{},{},{},{:.6g}", first + i, label < 0 ? "" : std::to_string(label), labels[i],

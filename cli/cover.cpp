@@ -64,7 +64,7 @@ struct Job {
 
   Criteria fresh() const { return make_criteria(flags.criteria, {tracer.layout(), profile}); }
 
-  Result measure(const Dataset& data, bool by_class, bool collect) const {
+  Result measure(const DataView& data, bool by_class, bool collect) const {
     Criteria criteria = fresh();
     for (const std::string& state : flags.states) merge_states(state, criteria, tracer.layout());
     Result result(Measurement(std::move(criteria)), data.size());
@@ -89,10 +89,10 @@ struct Job {
   }
 
   // Every class has criteria of its own, given rows of that class alone.
-  void add_by_class(const Dataset& data, const Traces& traces, std::int64_t first, Result& result) const;
+  void add_by_class(const Labelled& data, const Traces& traces, std::int64_t first, Result& result) const;
 };
 
-void Job::add_by_class(const Dataset& data, const Traces& traces, std::int64_t first, Result& result) const {
+void Job::add_by_class(const Labelled& data, const Traces& traces, std::int64_t first, Result& result) const {
   bool labelled = data.labelled();
   std::map<std::int64_t, std::vector<std::int64_t>> rows;
   for (std::int64_t i = 0; i < traces.size(); ++i) {
@@ -182,7 +182,7 @@ void print_taps(const Result& result, const TraceLayout& layout) {
   say("\n{}", table.str());
 }
 
-void print_classes(const Result& result, const Network& network, const Dataset& data) {
+void print_classes(const Result& result, const Network& network, const Labelled& data) {
   std::vector<std::string> titles = {"class"};
   for (const auto& criterion : result.measurement.criteria()) titles.push_back(">" + criterion->id());
   titles.insert(titles.begin() + 1, ">inputs");
@@ -257,10 +257,10 @@ bool is_file_name(const std::string& path) {
   return extension == ".npz" || extension == ".csv";
 }
 
-void write_subset(const Dataset& data, const std::vector<std::int64_t>& kept, const std::string& path) {
+void write_subset(const DataView& data, const std::vector<std::int64_t>& kept, const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".npz") {
-    write_npz_dataset(data.subset(kept), path);
+    write_npz_dataset(data.subset(kept).load(), path);
   } else if (extension == ".csv") {
     std::string text = "index,label\n";
     for (std::int64_t i : kept) {
@@ -269,7 +269,7 @@ void write_subset(const Dataset& data, const std::vector<std::int64_t>& kept, co
     }
     write_file(path, text);
   } else {
-    write_image_folder(data.subset(kept), path);
+    write_sample_folder(data.subset(kept), path);
   }
 }
 
@@ -282,13 +282,13 @@ void check_minimise(const CoverFlags& flags) {
 }
 
 // All criteria drop the same inputs, so it is said once.
-void warn_of_dropped(const Dataset& data, const Result& result) {
+void warn_of_dropped(const Labelled& data, const Result& result) {
   if (result.dropped > 0)
     log::warn("{}: {} of {} inputs have NaN or infinite values and were dropped", data.name,
               format_count(result.dropped), format_count(result.inputs));
 }
 
-void run_compare(const Common& common, const Job& job, const Network& network, const Dataset& a, const Dataset& b) {
+void run_compare(const Common& common, const Job& job, const Network& network, const DataView& a, const DataView& b) {
   Result of_a = job.measure(a, false, false);
   Result of_b = job.measure(b, false, false);
   warn_of_dropped(a, of_a);
@@ -342,13 +342,13 @@ void run(const Common& common, CoverFlags& flags) {
   if (flags.model.model.empty()) bad_usage("name a model");
   if (flags.compare.empty() == flags.data.empty()) bad_usage("give either --data or --compare A B");
   if (!flags.minimised.empty()) check_minimise(flags);
-  Dataset data = load_data(flags.compare.empty() ? flags.data : flags.compare[0]);
-  std::unique_ptr<Network> network = flags.model.load(&data);
+  DataView data = open_data(flags.compare.empty() ? flags.data : flags.compare[0]);
+  std::unique_ptr<Network> network = flags.model.load(data.type());
   Tracer tracer = flags.neurons.tracer(*network);
   std::vector<Spec> specs = Spec::parse_list(flags.criteria);
   Job job{tracer, flags.profile.get(tracer, specs, common.seed), flags};
   if (!flags.compare.empty()) {
-    run_compare(common, job, *network, data, load_data(flags.compare[1]));
+    run_compare(common, job, *network, data, open_data(flags.compare[1]));
     return;
   }
   Result result = job.measure(data, flags.by_class, !flags.minimised.empty());

@@ -42,7 +42,7 @@ std::shared_ptr<const Profile> ProfileFlags::get(Tracer& tracer, const std::vect
   if (!file.empty() && !train.empty()) bad_usage("--profile and --train exclude each other");
   if (!file.empty()) return Profile::load(file, tracer.layout());
   if (train.empty()) return nullptr;
-  return learn_profile(tracer, criteria, load_data(train, "train"), parse_profile_size(size), seed);
+  return learn_profile(tracer, criteria, open_data(train, "train"), parse_profile_size(size), seed);
 }
 
 std::string list_criteria() {

@@ -7,14 +7,15 @@
 #include <unordered_set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/json_text.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/data/catalogue.h"
-#include "galvani/data/dataset.h"
 #include "galvani/data/export.h"
 #include "galvani/data/sheet.h"
 #include "galvani/data/spec.h"
+#include "galvani/data/view.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -22,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr std::int64_t kPiece = 1024;  // inputs looked at together
 
 std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return fmt::format("{}x{}x{}", channels, height, width);
@@ -104,40 +107,58 @@ void add_get(CLI::App& data, Common& common) {
 // --- info
 
 struct Statistics {
-  std::vector<std::int64_t> counts;  // images a class
+  std::vector<std::int64_t> counts;  // inputs a class
   std::int64_t unlabelled = 0;
   std::vector<double> mean;  // a channel
   std::vector<double> deviation;
-  int low = 0;
-  int high = 0;
-  std::int64_t duplicates = 0;  // images equal to an earlier one
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  std::int64_t duplicates = 0;  // inputs equal to an earlier one
 };
 
-Statistics measure(const Dataset& data) {
+// From histograms of the values: exact, and no copy of them in floating point. [channels, values that are possible]
+at::Tensor add_histograms(const at::Tensor& rows, const SampleType& type, at::Tensor histograms) {
+  std::int64_t possible = type.high() - type.low() + 1;
+  if (!histograms.defined()) histograms = at::zeros({type.shape[0], possible}, at::kDouble);
+  for (std::int64_t c = 0; c < type.shape[0]; ++c) {
+    at::Tensor values = rows.select(1, c).reshape(-1);
+    if (type.low() < 0) values = values.to(at::kInt) - type.low();
+    histograms[c] += at::bincount(values, {}, possible);
+  }
+  return histograms;
+}
+
+Statistics measure(const DataView& data) {
   Statistics result;
   result.counts.resize(static_cast<std::size_t>(data.classes()));
   auto labels = data.labels.accessor<std::int64_t, 1>();
   for (std::int64_t i = 0; i < data.size(); ++i) {
     ++(labels[i] < 0 ? result.unlabelled : result.counts[static_cast<std::size_t>(labels[i])]);
   }
-  for (std::int64_t c = 0; c < data.channels(); ++c) {
-    // From the histogram: exact, and no copy of the images in floating point.
-    at::Tensor histogram = at::bincount(data.images.select(1, c).reshape(-1), {}, 256).to(at::kDouble);
-    at::Tensor values = at::arange(256, at::kDouble);
+  const SampleType& type = data.type();
+  at::Tensor histograms;
+  std::unordered_set<std::string> seen;  // SHA-256 of every one
+  Progress progress("reading", data.size(), type.noun());
+  data.for_each_piece(kPiece, [&](const at::Tensor& rows, std::int64_t) {
+    histograms = add_histograms(rows, type, histograms);
+    const char* bytes = static_cast<const char*>(rows.data_ptr());
+    for (std::int64_t i = 0; i < rows.size(0); ++i) {
+      std::string hash = sha256({bytes + static_cast<std::size_t>(i) * type.bytes(), type.bytes()});
+      if (!seen.insert(hash.substr(0, 32)).second) ++result.duplicates;
+    }
+    progress.advance(rows.size(0));
+  });
+  at::Tensor values = at::arange(type.low(), type.high() + 1, at::kDouble);
+  for (std::int64_t c = 0; c < type.shape[0]; ++c) {
+    at::Tensor histogram = histograms[c];
     auto n = histogram.sum().item<double>();
     double mean = (histogram * values).sum().item<double>() / n;
     result.mean.push_back(mean);
     result.deviation.push_back(std::sqrt((histogram * (values - mean).square()).sum().item<double>() / n));
   }
-  result.low = data.images.min().item<std::uint8_t>();
-  result.high = data.images.max().item<std::uint8_t>();
-  at::Tensor images = data.images.contiguous();
-  const char* bytes = static_cast<const char*>(images.data_ptr());
-  auto stride = static_cast<std::size_t>(data.channels() * data.height() * data.width());
-  std::unordered_set<std::string_view> seen;
-  for (std::int64_t i = 0; i < data.size(); ++i) {
-    if (!seen.insert({bytes + static_cast<std::size_t>(i) * stride, stride}).second) ++result.duplicates;
-  }
+  at::Tensor found = histograms.sum(0).nonzero().flatten() + type.low();
+  result.low = found.min().item<std::int64_t>();
+  result.high = found.max().item<std::int64_t>();
   return result;
 }
 
@@ -147,16 +168,23 @@ std::string numbers_text(const std::vector<double>& numbers) {
   return text;
 }
 
-void print_info(const Dataset& data, const Statistics& statistics, const std::string& sheet) {
+void print_info(const DataView& data, const Statistics& statistics, const std::string& sheet) {
+  const SampleType& type = data.type();
+  bool images = type.kind == SampleKind::image;
+  auto line = [](const std::string& key, const std::string& value) { say("  {:<12}{}\n", key, value); };
   say("{}\n", data.name);
-  say("  images      {}\n", format_count(data.size()));
-  say("  shape       {}\n", shape_text(data.channels(), data.height(), data.width()));
-  say("  pixel mean  {}\n", numbers_text(statistics.mean));
-  say("  pixel std   {}\n", numbers_text(statistics.deviation));
-  say("  pixel range {} to {}\n", statistics.low, statistics.high);
-  say("  duplicates  {}\n", format_count(statistics.duplicates));
-  say("  sheet       {}\n\n", sheet);
-  Table table({">label", "class", ">images", ">share"});
+  line(type.noun(), format_count(data.size()));
+  line("shape", type.shape_text());
+  if (!images)
+    line("length", fmt::format("{:.3f} s", static_cast<double>(type.shape[1]) / static_cast<double>(type.rate)));
+  std::string value = images ? "pixel" : "value";
+  line(value + " mean", numbers_text(statistics.mean));
+  line(value + " std", numbers_text(statistics.deviation));
+  line(value + " range", fmt::format("{} to {}", statistics.low, statistics.high));
+  line("duplicates", format_count(statistics.duplicates));
+  if (images) line("sheet", sheet);
+  say("\n");
+  Table table({">label", "class", fmt::format(">{}", type.noun()), ">share"});
   auto add = [&](const std::string& number, const std::string& name, std::int64_t count) {
     double share = 100.0 * static_cast<double>(count) / static_cast<double>(data.size());
     table.add({number, printable(name), format_count(count), fmt::format("{:.1f}%", share)});
@@ -176,10 +204,14 @@ std::string default_sheet(const std::string& spec) {
 }
 
 void inform(const std::string& spec, std::string sheet, const Common& common) {
-  Dataset data = load_data(spec);
+  DataView data = open_data(spec);
+  const SampleType& type = data.type();
+  bool images = type.kind == SampleKind::image;
+  if (!images && !sheet.empty())
+    bad_usage("{}: a contact sheet shows images, not {}; leave out -o", data.name, type.noun());
   if (sheet.empty()) sheet = default_sheet(spec);
   Statistics statistics = measure(data);
-  write_sheet(data, sheet);
+  if (images) write_sheet(data, sheet);
   if (!common.json) {
     print_info(data, statistics, sheet);
     return;
@@ -187,18 +219,22 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
   json classes = json::array();
   for (std::size_t c = 0; c < statistics.counts.size(); ++c)
     classes.push_back(
-        {{"label", c}, {"name", data.class_name(static_cast<std::int64_t>(c))}, {"images", statistics.counts[c]}});
+        {{"label", c}, {"name", data.class_name(static_cast<std::int64_t>(c))}, {type.noun(), statistics.counts[c]}});
   json result = {{"name", data.name},
-                 {"images", data.size()},
-                 {"shape", {data.channels(), data.height(), data.width()}},
+                 {type.noun(), data.size()},
+                 {"shape", type.shape},
                  {"mean", statistics.mean},
                  {"std", statistics.deviation},
                  {"min", statistics.low},
                  {"max", statistics.high},
                  {"duplicates", statistics.duplicates},
                  {"unlabelled", statistics.unlabelled},
-                 {"classes", classes},
-                 {"sheet", sheet}};
+                 {"classes", classes}};
+  if (images) {
+    result["sheet"] = sheet;
+  } else {
+    result["rate"] = type.rate;
+  }
   print_json(result, 2);
 }
 
@@ -223,17 +259,17 @@ struct ExportRequest {
 };
 
 void export_data(const ExportRequest& request, const Common& common) {
-  Dataset data = load_data(request.spec);
-  if (request.format == "folder") write_image_folder(data, request.output);
-  if (request.format == "npz") write_npz_dataset(data, request.output);
+  DataView data = open_data(request.spec);
+  if (request.format == "folder") write_sample_folder(data, request.output);
+  if (request.format == "npz") write_npz_dataset(data.load(), request.output);
   if (request.format == "idx") {
     bool train = parse_data_specs(request.spec).front().split == "train";
-    write_idx(data, request.output, train ? "train" : "t10k");
+    write_idx(data.load(), request.output, train ? "train" : "t10k");
   }
   if (common.json) {
-    print_json({{"name", data.name}, {"images", data.size()}, {"output", request.output}}, 2);
+    print_json({{"name", data.name}, {data.type().noun(), data.size()}, {"output", request.output}}, 2);
   } else {
-    say("{} images of {} are now in {}\n", format_count(data.size()), data.name, request.output);
+    say("{} {} of {} are now in {}\n", format_count(data.size()), data.type().noun(), data.name, request.output);
   }
 }
 

@@ -115,41 +115,45 @@ std::vector<Row> collect(const CampaignReader& reader, const ExportFlags& flags)
   return rows;
 }
 
-// A fault's image comes from its file, an output's from the store.
-ImageStream stream_of(const CampaignReader& reader, const std::vector<Row>& rows, const ExportFlags& flags,
-                      Progress& progress) {
-  ImageStream stream;
-  stream.name = flags.folder;
-  for (const Row& row : rows) stream.labels.push_back(row.label);
-  for (std::int64_t i = 0; i < reader.classes(); ++i) stream.class_names.push_back(reader.class_name(i));
-  stream.images = [&](std::int64_t first, std::int64_t count) {
-    std::vector<at::Tensor> images(static_cast<std::size_t>(count));
-    auto row = [&](std::size_t i) -> const Row& { return rows[static_cast<std::size_t>(first) + i]; };
-    if (flags.what == "faults") {
-      workers().run(count, [&](std::int64_t index, int) {
-        auto i = static_cast<std::size_t>(index);
-        FaultRecord fault;
-        fault.id = row(i).id;
-        fault.label = row(i).label;
-        fault.predicted = row(i).predicted;
-        fault.file = row(i).file;
-        fault.sha256 = row(i).sha256;
-        images[i] = reader.image(fault);
-      });
-    } else {
-      for (std::size_t i = 0; i < images.size(); ++i) images[i] = reader.image(row(i).id);
-    }
-    progress.advance(count);
-    return at::stack(images);
-  };
-  return stream;
-}
-
 template <class Get>
 at::Tensor column(const std::vector<Row>& rows, Get&& get) {
   std::vector<std::int64_t> values;
   for (const Row& row : rows) values.push_back(get(row));
   return at::tensor(values, at::kLong);
+}
+
+// A fault's image comes from its file, an output's from the store.
+at::Tensor image_of(const CampaignReader& reader, const Row& row, const ExportFlags& flags) {
+  if (flags.what != "faults") return reader.image(row.id);
+  FaultRecord fault;
+  fault.id = row.id;
+  fault.label = row.label;
+  fault.predicted = row.predicted;
+  fault.file = row.file;
+  fault.sha256 = row.sha256;
+  return reader.image(fault);
+}
+
+DataView view_of(const CampaignReader& reader, const std::vector<Row>& rows, const ExportFlags& flags,
+                 Progress& progress) {
+  Labelled about;
+  about.name = flags.folder;
+  about.labels = column(rows, [](const Row& row) { return row.label; });
+  for (std::int64_t i = 0; i < reader.classes(); ++i) about.class_names.push_back(reader.class_name(i));
+  at::Tensor first = image_of(reader, rows.at(0), flags);
+  auto fetch = [&](const std::vector<std::int64_t>& wanted) {
+    std::vector<at::Tensor> images(wanted.size());
+    auto take = [&](std::size_t i) { images[i] = image_of(reader, rows[static_cast<std::size_t>(wanted[i])], flags); };
+    auto count = static_cast<std::int64_t>(wanted.size());
+    if (flags.what == "faults") {
+      workers().run(count, [&](std::int64_t i, int) { take(static_cast<std::size_t>(i)); });
+    } else {
+      for (std::size_t i = 0; i < images.size(); ++i) take(i);
+    }
+    progress.advance(count);
+    return at::stack(images);
+  };
+  return {about, SampleType::image(first.size(0), first.size(1), first.size(2)), fetch};
 }
 
 void write_npz_rows(const Dataset& data, const std::vector<Row>& rows, const std::string& path) {
@@ -172,11 +176,11 @@ std::int64_t write_images(const CampaignReader& reader, const ExportFlags& flags
   auto count = static_cast<std::int64_t>(rows.size());
   if (rows.empty()) return count;
   Progress progress("exporting", count, "images");
-  ImageStream stream = stream_of(reader, rows, flags, progress);
+  DataView data = view_of(reader, rows, flags, progress);
   if (flags.form == "npz") {
-    write_npz_rows(gather(stream), rows, flags.output);
+    write_npz_rows(data.load(), rows, flags.output);
   } else {
-    write_image_folder(stream, flags.output, [&](const std::filesystem::path& folder) {
+    write_sample_folder(data, flags.output, [&](const std::filesystem::path& folder) {
       write_csv(reader, flags, folder / "mutants.csv", count);
     });
   }

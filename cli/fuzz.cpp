@@ -204,8 +204,9 @@ CampaignSettings resolve(const CLI::App& verb, const FuzzFlags& flags) {
 // The training data that the guide absorbs, the same sample as a profile's.
 std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags) {
   if (flags.settings.absorb != "train" || flags.profile.train.empty() || is_campaign(flags.folder)) return nullptr;
-  Dataset train = load_data(flags.profile.train, "train");
-  return std::make_unique<Dataset>(profile_sample(train, parse_profile_size(flags.profile.size), flags.settings.seed));
+  DataView train = open_data(flags.profile.train, "train");
+  return std::make_unique<Dataset>(
+      profile_sample(train, parse_profile_size(flags.profile.size), flags.settings.seed).load());
 }
 
 void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
@@ -234,7 +235,7 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
     if (asked == 0 || asked == then.micro_batch) flags.model.options.execution = then;
   }
   Dataset data = load_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(&data);
+  std::unique_ptr<Network> network = flags.model.load(data.type());
   check_fits(*network, data.images, data.name);
   Tracer tracer = flags.neurons.tracer(*network);
   std::string source;

@@ -26,7 +26,7 @@ struct InspectFlags {
   bool operators = false;
 };
 
-std::string class_label(const Network& network, const Dataset& data, std::int64_t i) {
+std::string class_label(const Network& network, const Labelled& data, std::int64_t i) {
   return printable(verdict_name(network, data, i), 30);
 }
 
@@ -41,7 +41,7 @@ std::int64_t neurons_of(const Network& network, const std::vector<int>& taps) {
   return sum;
 }
 
-json as_json(Network& network, const std::vector<int>& taps, const std::optional<Dataset>& data,
+json as_json(Network& network, const std::vector<int>& taps, const std::optional<DataView>& data,
              const std::optional<Evaluation>& evaluation, bool layers) {
   const NetworkInfo& info = network.info();
   json j = {{"model", info.path},
@@ -90,7 +90,7 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
   return j;
 }
 
-void print_confusion(const Network& network, const Dataset& data, const Evaluation& evaluation) {
+void print_confusion(const Network& network, const Labelled& data, const Evaluation& evaluation) {
   constexpr std::int64_t kMostColumns = 20;
   std::int64_t classes = network.info().classes;
   auto cell = evaluation.confusion.accessor<std::int64_t, 2>();
@@ -134,7 +134,7 @@ void print_confusion(const Network& network, const Dataset& data, const Evaluati
   say("\nmost frequent confusions\n{}", table.str());
 }
 
-void print_text(Network& network, const std::vector<int>& taps, const std::optional<Dataset>& data,
+void print_text(Network& network, const std::vector<int>& taps, const std::optional<DataView>& data,
                 const std::optional<Evaluation>& evaluation, bool layers) {
   const NetworkInfo& info = network.info();
   const ModelCard& card = network.card();
@@ -180,9 +180,9 @@ void inspect(const Common& common, InspectFlags& flags) {
     return;
   }
   if (flags.model.model.empty()) bad_usage("name a model to inspect");
-  std::optional<Dataset> data;
-  if (!flags.data.empty()) data = load_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(data ? &*data : nullptr);
+  std::optional<DataView> data;
+  if (!flags.data.empty()) data = open_data(flags.data);
+  std::unique_ptr<Network> network = flags.model.load(data ? std::optional(data->type()) : std::nullopt);
   std::vector<int> taps = network->select_taps(flags.model.taps);
   std::optional<Evaluation> evaluation;
   if (data) {

@@ -21,8 +21,8 @@ void ModelFlags::add_to(CLI::App& verb) {
       ->group("Common");
 }
 
-std::unique_ptr<Network> ModelFlags::load(const Dataset* data) {
-  if (data != nullptr && data->size() > 0) options.data_shape = data->images.sizes().slice(1).vec();
+std::unique_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data) {
+  if (data) options.data_shape = data->shape;
   return Network::load(model, options);
 }
 

@@ -3,10 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "galvani/data/dataset.h"
+#include "galvani/data/view.h"
 #include "galvani/model/network.h"
 
 namespace galvani::cli {
@@ -17,8 +18,8 @@ struct ModelFlags {
   Network::Options options;
 
   void add_to(CLI::App& verb);
-  // `data` helps a TorchScript file that does not state its input; may be null.
-  std::unique_ptr<Network> load(const Dataset* data);
+  // Inputs of type `data` help a TorchScript file that does not state its own.
+  std::unique_ptr<Network> load(const std::optional<SampleType>& data = std::nullopt);
 };
 
 std::string join_shape(const std::vector<std::int64_t>& shape);  // "3x32x32"

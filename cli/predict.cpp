@@ -1,4 +1,6 @@
+#include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -12,6 +14,8 @@
 #include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
+#include "galvani/base/progress.h"
+#include "galvani/base/runtime.h"
 #include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 #include "model_flags.h"
@@ -28,68 +32,98 @@ struct PredictFlags {
   std::string output;
 };
 
-std::int64_t not_a_number(const Predictions& predictions) {
-  return (predictions.labels == kNotANumber).sum().item<std::int64_t>();
-}
-
 using Put = std::function<void(std::string_view)>;
 
-// One row per image: index, true label (empty if unknown), predicted label and name, probability of every class (empty
+// One row per input: index, true label (empty if unknown), predicted label and name, probability of every class (empty
 // if the verdict is not a number).
-void write_csv(const Network& network, const Dataset& data, const Predictions& predictions, const Put& put) {
-  auto labels = predictions.labels.accessor<std::int64_t, 1>();
-  auto truth = data.labels.accessor<std::int64_t, 1>();
-  auto p = predictions.probabilities.accessor<float, 2>();
-  auto confidence = predictions.confidence.accessor<float, 1>();
-  std::string row = "index,label,predicted,name,confidence";
-  for (std::int64_t c = 0; c < p.size(1); ++c) row += fmt::format(",p{}", c);
-  put(row + "\n");
-  for (std::int64_t i = 0; i < labels.size(0); ++i) {
-    row = fmt::format("{},{},{},{},{:.6g}", i, truth[i] < 0 ? "" : std::to_string(truth[i]), labels[i],
-                      csv_name(verdict_name(network, data, labels[i])), confidence[i]);
-    for (std::int64_t c = 0; c < p.size(1); ++c)
-      row += labels[i] == kNotANumber ? "," : fmt::format(",{:.6g}", p[i][c]);
-    put(row + "\n");
-  }
-}
+class CsvRows {
+ public:
+  CsvRows(const Network& network, const DataView& data, Put put)
+      : network_(network), data_(data), put_(std::move(put)) {}
 
-// One object, with a line for every image.
-void write_json(const Network& network, const Dataset& data, const Predictions& predictions,
-                const Evaluation* evaluation, const Put& put) {
-  auto labels = predictions.labels.accessor<std::int64_t, 1>();
-  auto truth = data.labels.accessor<std::int64_t, 1>();
-  auto p = predictions.probabilities.accessor<float, 2>();
-  std::string head = json_text({{"model", network.info().path},
-                                {"data", data.name},
-                                {"images", data.size()},
-                                {"classes", network.info().classes},
-                                {"not_a_number", not_a_number(predictions)},
-                                {"accuracy", evaluation != nullptr ? json(evaluation->accuracy) : json()}},
-                               1);
-  put(head.substr(0, head.rfind("\n}")) + ",\n \"predictions\": [");
-  for (std::int64_t i = 0; i < labels.size(0); ++i) {
-    std::vector<double> row;
-    for (std::int64_t c = 0; c < p.size(1); ++c) row.push_back(p[i][c]);
-    put((i == 0 ? "\n  " : ",\n  ") + json_text({{"index", i},
-                                                 {"label", truth[i] < 0 ? json() : json(truth[i])},
-                                                 {"predicted", labels[i]},
-                                                 {"name", verdict_name(network, data, labels[i])},
-                                                 {"probabilities", labels[i] == kNotANumber ? json() : json(row)}}));
+  // With the first rows comes the line of titles: data that cannot be read at all give no output.
+  void add(const Predictions& predictions, std::int64_t first) const {
+    auto labels = predictions.labels.accessor<std::int64_t, 1>();
+    auto truth = data_.labels.accessor<std::int64_t, 1>();
+    auto p = predictions.probabilities.accessor<float, 2>();
+    auto confidence = predictions.confidence.accessor<float, 1>();
+    if (first == 0) {
+      std::string titles = "index,label,predicted,name,confidence";
+      for (std::int64_t c = 0; c < p.size(1); ++c) titles += fmt::format(",p{}", c);
+      put_(titles + "\n");
+    }
+    for (std::int64_t i = 0; i < labels.size(0); ++i) {
+      std::int64_t label = truth[first + i];
+      std::string row = fmt::format("{},{},{},{},{:.6g}", first + i, label < 0 ? "" : std::to_string(label), labels[i],
+                                    csv_name(verdict_name(network_, data_, labels[i])), confidence[i]);
+      for (std::int64_t c = 0; c < p.size(1); ++c)
+        row += labels[i] == kNotANumber ? "," : fmt::format(",{:.6g}", p[i][c]);
+      put_(row + "\n");
+    }
   }
-  put("\n ]\n}\n");
-}
+
+ private:
+  const Network& network_;
+  const DataView& data_;
+  Put put_;
+};
+
+// One object, with a line for every input. Totals stand before the lines, so what is in the lines is kept until all are
+// known: four bytes a class and input.
+class JsonRows {
+ public:
+  JsonRows(const Network& network, const DataView& data) : network_(network), data_(data) {
+    std::uint64_t bytes = static_cast<std::uint64_t>(data.size()) * (4 * network.info().classes + 8);
+    if (bytes > available_memory())
+      bad_usage("the probabilities of {} inputs need {} as JSON: take fewer inputs, or CSV", data.size(),
+                format_bytes(bytes));
+    labels_ = at::empty({data.size()}, at::kLong);
+    probabilities_ = at::empty({data.size(), network.info().classes});
+  }
+
+  void add(const Predictions& predictions, std::int64_t first) {
+    std::int64_t n = predictions.labels.size(0);
+    labels_.narrow(0, first, n).copy_(predictions.labels);
+    probabilities_.narrow(0, first, n).copy_(predictions.probabilities);
+  }
+
+  void write(std::int64_t not_a_number, const Evaluation* evaluation, const Put& put) const {
+    auto labels = labels_.accessor<std::int64_t, 1>();
+    auto truth = data_.labels.accessor<std::int64_t, 1>();
+    auto p = probabilities_.accessor<float, 2>();
+    std::string head = json_text({{"model", network_.info().path},
+                                  {"data", data_.name},
+                                  {data_.type().noun(), data_.size()},
+                                  {"classes", network_.info().classes},
+                                  {"not_a_number", not_a_number},
+                                  {"accuracy", evaluation != nullptr ? json(evaluation->accuracy) : json()}},
+                                 1);
+    put(head.substr(0, head.rfind("\n}")) + ",\n \"predictions\": [");
+    for (std::int64_t i = 0; i < labels.size(0); ++i) {
+      std::vector<double> row;
+      for (std::int64_t c = 0; c < p.size(1); ++c) row.push_back(p[i][c]);
+      put((i == 0 ? "\n  " : ",\n  ") + json_text({{"index", i},
+                                                   {"label", truth[i] < 0 ? json() : json(truth[i])},
+                                                   {"predicted", labels[i]},
+                                                   {"name", verdict_name(network_, data_, labels[i])},
+                                                   {"probabilities", labels[i] == kNotANumber ? json() : json(row)}}));
+    }
+    put("\n ]\n}\n");
+  }
+
+ private:
+  const Network& network_;
+  const DataView& data_;
+  at::Tensor labels_;         // [N] int64: the verdicts
+  at::Tensor probabilities_;  // [N, classes] float
+};
 
 void run(const Common& common, PredictFlags& flags) {
-  Dataset data = load_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(&data);
-  auto start = std::chrono::steady_clock::now();
-  Predictions predictions = predict_all(*network, data, "predicting");
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::optional<Evaluation> evaluation;
-  if (data.labelled()) {
-    evaluation = score(*network, data, predictions);
-    if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
-  }
+  DataView data = open_data(flags.data);
+  std::unique_ptr<Network> network = flags.model.load(data.type());
+  check_fits(*network, data.type().shape, data.name);
+  std::optional<Scoring> scoring;
+  if (data.labelled()) scoring.emplace(*network, data);
   std::optional<OutputFile> file;
   if (!flags.output.empty()) file.emplace(flags.output);
   Put put = [&](std::string_view text) {
@@ -100,17 +134,35 @@ void run(const Common& common, PredictFlags& flags) {
       std::fwrite(text.data(), 1, text.size(), stdout);
     }
   };
+  // A bar among the rows would be read as one of them.
+  if (!file && isatty(STDOUT_FILENO) != 0) Progress::set_enabled(false);
+  std::optional<CsvRows> csv;
+  std::optional<JsonRows> rows;
   if (common.json) {
-    write_json(*network, data, predictions, evaluation ? &*evaluation : nullptr, put);
+    rows.emplace(*network, data);
   } else {
-    write_csv(*network, data, predictions, put);
+    csv.emplace(*network, data, put);
   }
+  std::int64_t not_a_number = 0;
+  auto start = std::chrono::steady_clock::now();
+  predict_stream(*network, data, "predicting", [&](const Predictions& predictions, std::int64_t first) {
+    not_a_number += (predictions.labels == kNotANumber).sum().item<std::int64_t>();
+    if (scoring) scoring->add(predictions, first);
+    if (csv) csv->add(predictions, first);
+    if (rows) rows->add(predictions, first);
+  });
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::optional<Evaluation> evaluation;
+  if (scoring) {
+    evaluation = scoring->result();
+    if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
+  }
+  if (rows) rows->write(not_a_number, evaluation ? &*evaluation : nullptr, put);
   if (file) file->commit();
-  std::int64_t unknown = not_a_number(predictions);
-  log::info("{} images in {:.2f} s ({:.0f} images/s){}{}{}", data.size(), seconds,
-            static_cast<double>(data.size()) / seconds,
+  log::info("{} {} in {:.2f} s ({:.0f} {}/s){}{}{}", data.size(), data.type().noun(), seconds,
+            static_cast<double>(data.size()) / seconds, data.type().noun(),
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",
-            unknown > 0 ? fmt::format(", {} are {}", unknown, kNotANumberName) : "",
+            not_a_number > 0 ? fmt::format(", {} are {}", not_a_number, kNotANumberName) : "",
             flags.output.empty() ? "" : ", written to " + flags.output);
 }
 
@@ -123,7 +175,7 @@ void add_predict_verb(CLI::App& app, Common& common) {
                              "  galvani predict lenet5.onnx --data photos/ --json");
   runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output}}; });
   flags->model.add_to(*verb);
-  verb->add_option("--data", flags->data, "images to predict")->required();
+  verb->add_option("--data", flags->data, "inputs to predict")->required();
   verb->add_option("-o,--output", flags->output, "file to write (default: standard output)");
   verb->callback([&common, flags] { run(common, *flags); });
 }

@@ -21,8 +21,8 @@ struct ProfileVerbFlags {
 };
 
 void run(const Common& common, ProfileVerbFlags& flags) {
-  Dataset data = load_data(flags.data, "train");
-  std::unique_ptr<Network> network = flags.model.load(&data);
+  DataView data = open_data(flags.data, "train");
+  std::unique_ptr<Network> network = flags.model.load(data.type());
   Tracer tracer = flags.neurons.tracer(*network);
   std::vector<Spec> criteria;
   if (flags.criteria.empty()) {

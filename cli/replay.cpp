@@ -108,11 +108,14 @@ void run(Common& common, ReplayFlags& flags) {
   bool other = !flags.other.model.empty();
   std::unique_ptr<Network> network;
   if (other) {
-    Dataset shape;
+    std::optional<SampleType> type;
     std::vector<SeedRecord> seeds = reader.seeds();
-    if (!seeds.empty()) shape.images = reader.image(seeds[0].id).unsqueeze(0);
-    network = flags.other.load(&shape);
-    if (shape.size() > 0) check_fits(*network, shape.images, flags.folder);
+    if (!seeds.empty()) {
+      at::Tensor seed = reader.image(seeds[0].id);
+      type = SampleType::image(seed.size(0), seed.size(1), seed.size(2));
+    }
+    network = flags.other.load(type);
+    if (type) check_fits(*network, type->shape, flags.folder);
     other = network->info().sha256 != reader.record().model_sha256;
   } else {
     network = load_campaign_model(reader.record());

@@ -29,8 +29,8 @@ struct TraceFlags {
 };
 
 void run(const Common& common, TraceFlags& flags) {
-  Dataset data = load_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(&data);
+  DataView data = open_data(flags.data);
+  std::unique_ptr<Network> network = flags.model.load(data.type());
   Tracer tracer = flags.neurons.tracer(*network);
   const TraceLayout& layout = tracer.layout();
   std::uint64_t bytes = static_cast<std::uint64_t>(data.size() * (layout.neurons + layout.classes)) * 8;

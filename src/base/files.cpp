@@ -15,31 +15,6 @@
 
 namespace galvani {
 namespace fs = std::filesystem;
-namespace {
-
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
-  void update(const void* data, std::size_t n) { EVP_DigestUpdate(context_.get(), data, n); }
-  std::string finish() {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int length = 0;
-    EVP_DigestFinal_ex(context_.get(), digest, &length);
-    constexpr const char* kDigits = "0123456789abcdef";
-    std::string hex;
-    hex.reserve(std::size_t{2} * length);
-    for (unsigned int i = 0; i < length; ++i) {
-      hex += kDigits[digest[i] >> 4];
-      hex += kDigits[digest[i] & 15];
-    }
-    return hex;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
-};
-
-}  // namespace
 
 std::string read_file(const fs::path& path, std::uint64_t limit) {
   std::error_code error;
@@ -74,9 +49,37 @@ fs::path cache_folder() {
   return fs::temp_directory_path() / "galvani-cache";
 }
 
+struct Sha256::Context {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> digest{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+};
+
+Sha256::Sha256() : context_(std::make_unique<Context>()) {
+  EVP_DigestInit_ex(context_->digest.get(), EVP_sha256(), nullptr);
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::update(std::string_view bytes) {
+  EVP_DigestUpdate(context_->digest.get(), bytes.data(), bytes.size());
+}
+
+std::string Sha256::finish() {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int length = 0;
+  EVP_DigestFinal_ex(context_->digest.get(), digest, &length);
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string hex;
+  hex.reserve(std::size_t{2} * length);
+  for (unsigned int i = 0; i < length; ++i) {
+    hex += kDigits[digest[i] >> 4];
+    hex += kDigits[digest[i] & 15];
+  }
+  return hex;
+}
+
 std::string sha256(std::string_view bytes) {
   Sha256 hash;
-  hash.update(bytes.data(), bytes.size());
+  hash.update(bytes);
   return hash.finish();
 }
 
@@ -87,7 +90,7 @@ std::string sha256_file(const fs::path& path) {
   std::string buffer(1 << 20, '\0');
   while (file) {
     file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    hash.update(buffer.data(), static_cast<std::size_t>(file.gcount()));
+    hash.update(std::string_view(buffer).substr(0, static_cast<std::size_t>(file.gcount())));
   }
   if (file.bad()) bad_input("{}: cannot be read: {}", path.string(), std::strerror(errno));
   return hash.finish();

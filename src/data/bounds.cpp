@@ -1,6 +1,7 @@
 #include "bounds.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include <cerrno>
 #include <cstring>
@@ -56,20 +57,25 @@ at::Tensor no_labels(std::int64_t n) {
   return at::full({n}, Dataset::kUnlabelled, at::kLong);
 }
 
-at::Tensor images_from_array(const std::string& what, const at::Tensor& array) {
-  if (array.dim() == 3) return array.unsqueeze(1).contiguous();
-  if (array.dim() != 4)
-    bad_input("{}: images have {} axes, but [N,H,W], [N,H,W,C] or [N,C,H,W] are needed", what, array.dim());
-  auto is_channels = [&](std::int64_t axis) { return array.size(axis) == 1 || array.size(axis) == 3; };
+SampleType type_of_array(const std::string& what, const std::vector<std::int64_t>& shape) {
+  if (shape.size() == 3) return SampleType::image(1, shape[1], shape[2]);
+  if (shape.size() != 4)
+    bad_input("{}: images have {} axes, but [N,H,W], [N,H,W,C] or [N,C,H,W] are needed", what, shape.size());
+  auto is_channels = [&](std::size_t axis) { return shape[axis] == 1 || shape[axis] == 3; };
   if (is_channels(1) && is_channels(3))
     bad_input(
-        "{}: shape [{}, {}, {}, {}] could be [N,H,W,C] or [N,C,H,W]; for gray images save [N,H,W], for colour images "
-        "pad them to another size",
-        what, array.size(0), array.size(1), array.size(2), array.size(3));
-  if (is_channels(1)) return array.contiguous();
-  if (is_channels(3)) return array.permute({0, 3, 1, 2}).contiguous();
-  bad_input("{}: shape [{}, {}, {}, {}] has no axis of 1 or 3 channels, second or last", what, array.size(0),
-            array.size(1), array.size(2), array.size(3));
+        "{}: shape [{}] could be [N,H,W,C] or [N,C,H,W]; for gray images save [N,H,W], for colour images pad them to "
+        "another size",
+        what, fmt::join(shape, ", "));
+  if (is_channels(1)) return SampleType::image(shape[1], shape[2], shape[3]);
+  if (is_channels(3)) return SampleType::image(shape[3], shape[1], shape[2]);
+  bad_input("{}: shape [{}] has no axis of 1 or 3 channels, second or last", what, fmt::join(shape, ", "));
+}
+
+at::Tensor images_from_array(const at::Tensor& array, const SampleType& type) {
+  std::vector<std::int64_t> wanted = type.batch(array.size(0));
+  bool planes_last = array.dim() == 4 && array.sizes() != at::IntArrayRef(wanted);
+  return planes_last ? array.permute({0, 3, 1, 2}).contiguous() : array.reshape(wanted).contiguous();
 }
 
 }  // namespace galvani

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/sample.h"
+
 namespace galvani {
 
 // Deflate cannot expand a file by more than this factor (it is 1032:1 at best), so a header that claims more lies.
@@ -30,7 +32,10 @@ std::string read_head(const std::filesystem::path& path, std::size_t n);
 at::Tensor label_tensor(const std::vector<std::int64_t>& labels);
 at::Tensor no_labels(std::int64_t n);
 
-// How a [N, a, b, c] or [N, a, b] array holds images; returns it as contiguous [N, C, H, W].
-at::Tensor images_from_array(const std::string& what, const at::Tensor& array);
+// The images that an array of shape [N, H, W], [N, H, W, C] or [N, C, H, W] holds. Error(bad_input) naming `what` for
+// any other shape, and where it could be either of the last two.
+SampleType type_of_array(const std::string& what, const std::vector<std::int64_t>& shape);
+// Such an array as contiguous [N, C, H, W].
+at::Tensor images_from_array(const at::Tensor& array, const SampleType& type);
 
 }  // namespace galvani

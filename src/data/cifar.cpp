@@ -51,7 +51,9 @@ class CifarSource final : public Source {
     return label_tensor(result);
   }
 
-  at::Tensor images(const std::vector<std::int64_t>& rows) override {
+  SampleType type(std::int64_t) override { return SampleType::image(3, kSide, kSide); }
+
+  at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t) override {
     at::Tensor result =
         empty_images(files_.front().path.string(), static_cast<std::int64_t>(rows.size()), 3, kSide, kSide);
     auto* out = result.data_ptr<std::uint8_t>();

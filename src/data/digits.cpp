@@ -223,11 +223,17 @@ void add_noise(std::array<float, kDigitPixels>& canvas, Rng& rng) {
   }
 }
 
-int label_of(std::uint64_t split, std::int64_t index) {
+// The labels of images 10 · ten to 10 · ten + 9.
+std::vector<int> labels_of_ten(std::uint64_t split, std::int64_t ten) {
+  static const Rng base = Rng(0).derive("digit labels");
   std::vector<int> order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  Rng rng = Rng(0).derive("digit labels").derive({split, static_cast<std::uint64_t>(index / 10)});
+  Rng rng = base.derive({split, static_cast<std::uint64_t>(ten)});
   rng.shuffle(order);
-  return order[static_cast<std::size_t>(index % 10)];
+  return order;
+}
+
+int label_of(std::uint64_t split, std::int64_t index) {
+  return labels_of_ten(split, index / 10)[static_cast<std::size_t>(index % 10)];
 }
 
 class DigitSource final : public Source {
@@ -237,13 +243,21 @@ class DigitSource final : public Source {
   std::int64_t size() const override { return size_; }
 
   at::Tensor labels() override {
+    constexpr std::int64_t kTens = 1000;
     at::Tensor result = at::empty({size_}, at::kLong);
     auto* out = result.data_ptr<std::int64_t>();
-    for (std::int64_t i = 0; i < size_; ++i) out[i] = label_of(split_, i);
+    workers().run((size_ / 10 + kTens - 1) / kTens, [&](std::int64_t chunk, int) {
+      for (std::int64_t ten = chunk * kTens; ten < std::min(size_ / 10, (chunk + 1) * kTens); ++ten) {
+        std::vector<int> labels = labels_of_ten(split_, ten);
+        std::copy(labels.begin(), labels.end(), out + ten * 10);
+      }
+    });
     return result;
   }
 
-  at::Tensor images(const std::vector<std::int64_t>& rows) override {
+  SampleType type(std::int64_t) override { return SampleType::image(1, kDigitSide, kDigitSide); }
+
+  at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t) override {
     constexpr std::int64_t kChunk = 256;
     auto n = static_cast<std::int64_t>(rows.size());
     at::Tensor result = empty_images("digits", n, 1, kDigitSide, kDigitSide);
@@ -284,7 +298,9 @@ void draw_digit(int digit, Rng rng, std::uint8_t* out) {
 std::unique_ptr<Source> open_digits(const std::string& split) {
   if (split == "train") return std::make_unique<DigitSource>(0, kDigitsTrain);
   if (split == "test") return std::make_unique<DigitSource>(1, kDigitsTest);
-  bad_usage("digits has no {} split, only train and test", printable(split));
+  if (split == "pool") return std::make_unique<DigitSource>(2, kDigitsPool);
+  bad_usage("data 'digits:{}': digits has no split '{}', only train, test and pool", printable(split),
+            printable(split));
 }
 
 }  // namespace galvani

@@ -4,15 +4,12 @@
 
 #include <algorithm>
 
-#include "bounds.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/interrupt.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/text.h"
 #include "galvani/data/npy.h"
-#include "image_file.h"
 #include "incomplete.h"
 
 namespace galvani {
@@ -29,32 +26,26 @@ void make_folder(const fs::path& folder) {
   if (error) fail(ErrorCode::environment, "{}: cannot be made: {}", folder.string(), error.message());
 }
 
-constexpr std::int64_t kTogether = 1024;  // images of a stream
+constexpr std::int64_t kTogether = 1024;  // inputs that are fetched and written at a time
 
-// Calls `take` with one piece of a stream after the other and the number of its first image.
-void for_each_piece(const ImageStream& stream, const std::function<void(const at::Tensor&, std::int64_t)>& take) {
-  auto size = static_cast<std::int64_t>(stream.labels.size());
-  for (std::int64_t first = 0; first < size; first += kTogether) {
-    check_interrupt();
-    take(stream.images(first, std::min(kTogether, size - first)).contiguous(), first);
-  }
+std::string file_name(std::int64_t index, const SampleType& type) {
+  return fmt::format("{:06}{}", index, type.extension());
 }
 
-std::string file_name(std::int64_t index) {
-  return fmt::format("{:06}.png", index);
-}
-
-void write_pngs(const at::Tensor& images, std::int64_t first, const fs::path& folder, const std::string& name) {
-  std::int64_t channels = images.size(1), height = images.size(2), width = images.size(3);
-  if (channels != 1 && channels != 3) bad_usage("{}: images of {} channels cannot be written as PNG", name, channels);
-  const auto* pixels = images.data_ptr<std::uint8_t>();
-  workers().run(images.size(0), [&](std::int64_t i, int) {
-    write_file(folder / file_name(first + i),
-               encode_png(pixels + i * channels * height * width, channels, height, width));
+void write_samples(const DataView& data, const fs::path& folder) {
+  const SampleType& type = data.type();
+  std::int64_t channels = type.shape[0];
+  if (type.kind == SampleKind::image && channels != 1 && channels != 3)
+    bad_usage("{}: images of {} channels cannot be written as PNG", data.name, channels);
+  data.for_each_piece(kTogether, [&](const at::Tensor& rows, std::int64_t first) {
+    const auto* values = static_cast<const char*>(rows.data_ptr());
+    workers().run(rows.size(0), [&](std::int64_t i, int) {
+      write_file(folder / file_name(first + i, type), type.encode(values + static_cast<std::size_t>(i) * type.bytes()));
+    });
   });
 }
 
-// Both files beside the images have a line for a name.
+// Both files beside the inputs have a line for a name.
 std::string one_line(std::string name) {
   for (char& c : name) {
     if (c == '\n' || c == '\r' || c == '\0') c = '?';
@@ -62,10 +53,10 @@ std::string one_line(std::string name) {
   return name;
 }
 
-// What stands beside the images: labels.csv and, if there are class names, classes.txt.
-void write_labels(const ImageStream& stream, const fs::path& folder) {
-  Dataset names;
-  for (const std::string& each : stream.class_names) names.class_names.push_back(one_line(each));
+// What stands beside the inputs: labels.csv and, if there are class names, classes.txt.
+void write_labels(const DataView& data, const fs::path& folder) {
+  Labelled names;
+  for (const std::string& each : data.class_names) names.class_names.push_back(one_line(each));
   if (!names.class_names.empty()) {
     std::string classes;
     for (const std::string& each : names.class_names) classes += each + "\n";
@@ -73,10 +64,11 @@ void write_labels(const ImageStream& stream, const fs::path& folder) {
   }
   OutputFile table(folder / "labels.csv");
   table.write("file,label\n");
-  for (std::size_t i = 0; i < stream.labels.size(); ++i) {
-    std::int64_t label = stream.labels[i];
-    table.write(fmt::format("{},{}\n", file_name(static_cast<std::int64_t>(i)),
-                            label == Dataset::kUnlabelled ? "" : csv_cell(names.class_name(label))));
+  auto labels = data.labels.accessor<std::int64_t, 1>();
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    std::int64_t label = labels[i];
+    table.write(fmt::format("{},{}\n", file_name(i, data.type()),
+                            label == Labelled::kUnlabelled ? "" : csv_cell(names.class_name(label))));
   }
   table.commit();
 }
@@ -95,32 +87,8 @@ std::string idx_bytes(const at::Tensor& bytes) {
 
 }  // namespace
 
-Dataset gather(const ImageStream& stream) {
-  Dataset data;
-  data.name = stream.name;
-  data.labels = label_tensor(stream.labels);
-  data.class_names = stream.class_names;
-  for_each_piece(stream, [&](const at::Tensor& piece, std::int64_t first) {
-    if (!data.images.defined())
-      data.images = empty_images(stream.name, data.labels.size(0), piece.size(1), piece.size(2), piece.size(3));
-    data.images.narrow(0, first, piece.size(0)).copy_(piece);
-  });
-  validate(data);
-  return data;
-}
-
-void write_image_folder(const Dataset& data, const fs::path& folder) {
-  validate(data);
-  const auto* labels = data.labels.data_ptr<std::int64_t>();
-  write_image_folder({data.name,
-                      {labels, labels + data.size()},
-                      data.class_names,
-                      [&](std::int64_t first, std::int64_t count) { return data.images.narrow(0, first, count); }},
-                     folder);
-}
-
-void write_image_folder(const ImageStream& stream, const fs::path& folder,
-                        const std::function<void(const fs::path&)>& also) {
+void write_sample_folder(const DataView& data, const fs::path& folder,
+                         const std::function<void(const fs::path&)>& also) {
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     bad_usage("{}: exists and is not empty", folder.string());
@@ -129,10 +97,9 @@ void write_image_folder(const ImageStream& stream, const fs::path& folder,
   auto fill = [&](const fs::path& place) {
     fs::path mark = place / kIncompleteMark;
     write_file(mark, "This export did not come to its end. Remove the folder and export again.\n");
-    for_each_piece(stream,
-                   [&](const at::Tensor& piece, std::int64_t first) { write_pngs(piece, first, place, stream.name); });
+    write_samples(data, place);
     if (also) also(place);
-    write_labels(stream, place);
+    write_labels(data, place);
     fs::remove(mark);
   };
   // An empty folder that is there may be all that this process can write to.

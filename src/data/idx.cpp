@@ -92,6 +92,8 @@ class IdxSource final : public Source {
     const std::string path = images_.path.string();
     if (images_.header.sizes.size() < 3)
       bad_input("{}: has {} axes, but images have 3 or 4", path, images_.header.sizes.size());
+    shape_.assign(images_.header.sizes.begin(), images_.header.sizes.end());
+    type_ = type_of_array(path, shape_);
     if (!labels_) return;
     if (labels_->header.sizes.size() != 1)
       bad_input("{}: has {} axes, but labels have one", labels_->path.string(), labels_->header.sizes.size());
@@ -111,22 +113,18 @@ class IdxSource final : public Source {
     return bytes.to(at::kLong);
   }
 
-  at::Tensor images(const std::vector<std::int64_t>& rows) override {
-    const auto& sizes = images_.header.sizes;
-    std::uint64_t stride = images_.header.payload / sizes[0];
-    auto n = static_cast<std::int64_t>(rows.size());
-    require_memory(images_.path.string(), stride * rows.size());
-    std::vector<std::int64_t> shape = {n};
-    for (std::size_t axis = 1; axis < sizes.size(); ++axis) shape.push_back(static_cast<std::int64_t>(sizes[axis]));
-    at::Tensor result = at::empty(shape, at::kByte);
-    auto* out = result.data_ptr<std::uint8_t>();
-    for (std::size_t i = 0; i < rows.size(); ++i) images_.rows.read(rows[i], 0, stride, out + i * stride);
-    return images_from_array(images_.path.string(), result);
+  SampleType type(std::int64_t) override { return type_; }
+
+  at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t) override {
+    require_memory(images_.path.string(), type_.bytes() * rows.size());
+    return images_from_array(images_.rows.array(rows, shape_), type_);
   }
 
  private:
   IdxFile images_;
   std::optional<IdxFile> labels_;
+  std::vector<std::int64_t> shape_;
+  SampleType type_;
 };
 
 // With or without ".gz", whichever exists.

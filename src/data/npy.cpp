@@ -173,43 +173,66 @@ std::vector<std::int64_t> signed_sizes(const std::vector<std::uint64_t>& shape) 
   return {shape.begin(), shape.end()};
 }
 
-}  // namespace
+struct Layout {
+  Header header;
+  const TypeInfo* type;
+  std::uint64_t offset;  // of the first value
+  std::uint64_t count;   // of values
+};
 
-at::Tensor parse_npy(std::string_view bytes, const std::string& what) {
-  if (bytes.size() < 10 || bytes.substr(0, kMagic.size()) != kMagic) bad_input("{}: is not an NPY file", what);
-  auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(bytes[i])); };
+// What a file of `size` bytes that begins with `head` says of itself; the whole header must be in `head`, if it is an
+// acceptable one.
+Layout parse_layout(std::string_view head, std::uint64_t size, const std::string& what) {
+  if (head.size() < 10 || head.substr(0, kMagic.size()) != kMagic) bad_input("{}: is not an NPY file", what);
+  auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(head[i])); };
   std::size_t major = byte(6);
   if (major < 1 || major > 3) bad_input("{}: is NPY version {}, but 1 to 3 are known", what, major);
   std::size_t start = major == 1 ? 10 : 12;
-  if (bytes.size() < start) bad_input("{}: ends inside its header", what);
+  if (head.size() < start) bad_input("{}: ends inside its header", what);
   std::size_t length = byte(8) | byte(9) << 8;
   if (major > 1) length |= byte(10) << 16 | byte(11) << 24;
   if (length > kMaxHeader)
     bad_input("{}: its header is {} bytes long, more than the {} accepted", what, length, kMaxHeader);
-  if (bytes.size() - start < length) bad_input("{}: ends inside its header", what);
-  Header header = HeaderParser(bytes.substr(start, length), what).parse();
-  const TypeInfo& type = find_type(header, what);
+  if (head.size() - start < length) bad_input("{}: ends inside its header", what);
+  Layout layout{HeaderParser(head.substr(start, length), what).parse(), nullptr, start + length, 0};
+  layout.type = &find_type(layout.header, what);
 
-  auto count = product(header.shape);
-  auto payload = count ? product({*count, type.bytes}) : std::nullopt;
+  auto count = product(layout.header.shape);
+  auto payload = count ? product({*count, layout.type->bytes}) : std::nullopt;
   // A zero-sized axis makes any product zero, so the other sizes are bounded one by one.
-  for (std::uint64_t size : header.shape) {
-    if (size >> 48 != 0) payload.reset();
+  for (std::uint64_t axis : layout.header.shape) {
+    if (axis >> 48 != 0) payload.reset();
   }
   if (!payload) bad_input("{}: the sizes in its header are impossibly large", what);
-  std::uint64_t rest = bytes.size() - start - length;
+  layout.count = *count;
+  std::uint64_t rest = size - layout.offset;
   if (*payload != rest)
     bad_input("{}: its header says {} bytes of values follow, but there are {}", what, *payload, rest);
+  return layout;
+}
 
-  require_memory(what, *count * at::elementSize(type.read_as));
-  std::vector<std::int64_t> sizes = signed_sizes(header.shape);
-  if (header.fortran_order) std::reverse(sizes.begin(), sizes.end());
-  at::Tensor result = at::empty(sizes, type.read_as);
-  if (*count > 0) copy_values(bytes.data() + start + length, *count, type, header.descr[0] == '>', result, what);
-  if (!header.fortran_order) return result;
+}  // namespace
+
+at::Tensor parse_npy(std::string_view bytes, const std::string& what) {
+  Layout layout = parse_layout(bytes, bytes.size(), what);
+  require_memory(what, layout.count * at::elementSize(layout.type->read_as));
+  std::vector<std::int64_t> sizes = signed_sizes(layout.header.shape);
+  if (layout.header.fortran_order) std::reverse(sizes.begin(), sizes.end());
+  at::Tensor result = at::empty(sizes, layout.type->read_as);
+  if (layout.count > 0)
+    copy_values(bytes.data() + layout.offset, layout.count, *layout.type, layout.header.descr[0] == '>', result, what);
+  if (!layout.header.fortran_order) return result;
   std::vector<std::int64_t> reversed;
   for (std::int64_t axis = result.dim() - 1; axis >= 0; --axis) reversed.push_back(axis);
   return result.permute(reversed).contiguous();
+}
+
+NpyLayout read_npy_layout(const fs::path& path) {
+  std::error_code error;
+  std::uint64_t size = fs::file_size(path, error);
+  if (error) bad_input("{}: cannot be read: {}", path.string(), error.message());
+  Layout layout = parse_layout(read_head(path, kMaxHeader + 12), size, path.string());
+  return {layout.type->read_as, signed_sizes(layout.header.shape), layout.offset, layout.header.fortran_order};
 }
 
 std::string npy_bytes(const at::Tensor& tensor) {

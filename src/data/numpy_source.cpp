@@ -1,10 +1,12 @@
 // Images and labels in NumPy files.
+#include <algorithm>
 #include <optional>
 
 #include "bounds.h"
 #include "galvani/base/error.h"
 #include "galvani/data/npy.h"
 #include "readers.h"
+#include "row_file.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -12,24 +14,52 @@ namespace {
 
 class ArraySource final : public Source {
  public:
-  ArraySource(at::Tensor images, at::Tensor labels) : images_(std::move(images)), labels_(std::move(labels)) {}
+  ArraySource(at::Tensor images, SampleType type, at::Tensor labels)
+      : images_(std::move(images)), type_(std::move(type)), labels_(std::move(labels)) {}
   std::int64_t size() const override { return images_.size(0); }
   at::Tensor labels() override { return labels_; }
-  at::Tensor images(const std::vector<std::int64_t>& rows) override {
-    return images_.index_select(0, label_tensor(rows));
+  SampleType type(std::int64_t) override { return type_; }
+  at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t) override {
+    return images_from_array(images_.index_select(0, label_tensor(rows)), type_);
   }
 
  private:
-  at::Tensor images_;
+  at::Tensor images_;  // as the file has it
+  SampleType type_;
   at::Tensor labels_;
 };
 
-at::Tensor checked_images(const std::string& what, const at::Tensor& array) {
-  if (array.scalar_type() != at::kByte)
+// An array that stays in its file.
+class ArrayFileSource final : public Source {
+ public:
+  ArrayFileSource(const fs::path& path, NpyLayout layout, SampleType type, at::Tensor labels)
+      : path_(path.string()),
+        layout_(std::move(layout)),
+        type_(std::move(type)),
+        labels_(std::move(labels)),
+        rows_(path, layout_.offset, type_.bytes()) {}
+  std::int64_t size() const override { return layout_.shape[0]; }
+  at::Tensor labels() override { return labels_; }
+  SampleType type(std::int64_t) override { return type_; }
+  at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t) override {
+    require_memory(path_, type_.bytes() * rows.size());
+    return images_from_array(rows_.array(rows, layout_.shape), type_);
+  }
+
+ private:
+  std::string path_;
+  NpyLayout layout_;
+  SampleType type_;
+  at::Tensor labels_;
+  RowFile rows_;
+};
+
+SampleType checked_type(const std::string& what, at::ScalarType type, const std::vector<std::int64_t>& shape) {
+  if (type != at::kByte)
     bad_input("{}: images are {}, but uint8 from 0 to 255 are needed (in NumPy: (x * 255).round().astype('uint8'))",
-              what, toString(array.scalar_type()));
-  if (array.numel() == 0) bad_input("{}: holds no images", what);
-  return images_from_array(what, array);
+              what, toString(type));
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) bad_input("{}: holds no images", what);
+  return type_of_array(what, shape);
 }
 
 at::Tensor checked_labels(const std::string& what, const at::Tensor& array) {
@@ -42,13 +72,19 @@ at::Tensor checked_labels(const std::string& what, const at::Tensor& array) {
   return labels.to(at::kLong);
 }
 
+// One label for each of `n` images.
+at::Tensor labels_of(std::int64_t n, const std::string& images_name, const std::string& labels_name,
+                     const std::optional<at::Tensor>& array) {
+  at::Tensor labels = array ? checked_labels(labels_name, *array) : no_labels(n);
+  if (labels.size(0) != n)
+    bad_input("{} holds {} images, but {} holds {} labels", images_name, n, labels_name, labels.size(0));
+  return labels;
+}
+
 std::unique_ptr<Source> make_source(const std::string& images_name, const at::Tensor& images,
                                     const std::string& labels_name, const std::optional<at::Tensor>& labels) {
-  at::Tensor checked = checked_images(images_name, images);
-  at::Tensor known = labels ? checked_labels(labels_name, *labels) : no_labels(checked.size(0));
-  if (known.size(0) != checked.size(0))
-    bad_input("{} holds {} images, but {} holds {} labels", images_name, checked.size(0), labels_name, known.size(0));
-  return std::make_unique<ArraySource>(checked, known);
+  SampleType type = checked_type(images_name, images.scalar_type(), images.sizes().vec());
+  return std::make_unique<ArraySource>(images, type, labels_of(images.size(0), images_name, labels_name, labels));
 }
 
 // images.npy → labels.npy, x_test.npy → y_test.npy
@@ -104,9 +140,17 @@ std::unique_ptr<Source> open_numpy(const OpenRequest& request) {
   if (request.path.extension() == ".npz" || read_head(request.path, 2) == "PK") return open_npz(request);
   if (request.explicit_split)
     bad_input("{}: is one array and has no {} split", request.path.string(), printable(request.split));
-  auto labels = labels_beside(request.path);
-  return make_source(request.path.string(), read_npy(request.path), labels ? labels->string() : "",
-                     labels ? std::optional<at::Tensor>(read_npy(*labels)) : std::nullopt);
+  std::string name = request.path.string();
+  NpyLayout layout = read_npy_layout(request.path);
+  SampleType type = checked_type(name, layout.type, layout.shape);
+  auto beside = labels_beside(request.path);
+  std::string labels_name = beside ? beside->string() : "";
+  std::optional<at::Tensor> labels;
+  if (beside) labels = read_npy(*beside);
+  // Rows of an array in Fortran order are scattered over the whole file.
+  if (layout.fortran_order) return make_source(name, read_npy(request.path), labels_name, labels);
+  return std::make_unique<ArrayFileSource>(request.path, layout, type,
+                                           labels_of(layout.shape[0], name, labels_name, labels));
 }
 
 }  // namespace galvani

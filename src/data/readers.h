@@ -14,7 +14,7 @@ std::unique_ptr<Source> open_cifar(const OpenRequest& request);
 bool is_numpy(const std::filesystem::path& path);
 std::unique_ptr<Source> open_numpy(const OpenRequest& request);
 
-bool is_image_folder(const std::filesystem::path& path);
-std::unique_ptr<Source> open_image_folder(const OpenRequest& request);
+bool is_sample_folder(const std::filesystem::path& path);
+std::unique_ptr<Source> open_sample_folder(const OpenRequest& request);
 
 }  // namespace galvani

@@ -67,7 +67,7 @@ TEST(Formats, RoundTrips) {
   for (std::int64_t channels : {1, 3}) {
     TemporaryFolder folder;
     Dataset data = random_data(11, channels);
-    write_image_folder(data, folder / "images");
+    write_sample_folder(data, folder / "images");
     expect_same(load_data(folder / "images"), data, true);
     expect_same(load_data((folder / "images").string() + "[2:5]"), data.subset({2, 3, 4}), true);
     write_npz_dataset(data, folder / "a.npz");
@@ -84,9 +84,7 @@ TEST(Formats, AFolderInTheMakingIsNotTakenForAWholeOne) {
   Dataset data = random_data(5, 1);
   fs::path work;
   auto finished = [&](bool fails) {
-    ImageStream stream{"random", {0, 1, 2, 0, 1}, data.class_names, {}};
-    stream.images = [&](std::int64_t first, std::int64_t count) { return data.images.narrow(0, first, count); };
-    write_image_folder(stream, folder / "out", [&](const fs::path& place) {
+    write_sample_folder(data, folder / "out", [&](const fs::path& place) {
       work = place;
       EXPECT_FALSE(fs::exists(folder / "out"));
       EXPECT_EQ(place.filename().string().rfind("out.incomplete-", 0), 0U) << place;
@@ -109,10 +107,8 @@ TEST(Formats, AnEmptyFolderIsFilledAsItIs) {
   fs::create_directories(folder / "out");
   fs::create_symlink("out", folder / "link");
   Dataset data = random_data(5, 1);
-  ImageStream stream{"random", {0, 1, 2, 0, 1}, data.class_names, {}};
-  stream.images = [&](std::int64_t first, std::int64_t count) { return data.images.narrow(0, first, count); };
-  write_image_folder(stream, folder / "link",
-                     [&](const fs::path& place) { expect_load_error(place, "did not come to its end"); });
+  write_sample_folder(data, folder / "link",
+                      [&](const fs::path& place) { expect_load_error(place, "did not come to its end"); });
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
   EXPECT_EQ(load_data(folder / "out").size(), 5);
 }
@@ -121,7 +117,7 @@ TEST(Formats, HostileClassNamesComeBack) {
   TemporaryFolder folder;
   Dataset data = random_data(6, 1);
   data.class_names = {"=cmd|' /C calc'!A0", "'=\x1b[31m", "two\nlines"};
-  write_image_folder(data, folder / "images");
+  write_sample_folder(data, folder / "images");
   std::string table = read_file(folder / "images/labels.csv");
   EXPECT_NE(table.find("\n000000.png,'=cmd"), std::string::npos) << table;
   Dataset back = load_data(folder / "images");
@@ -133,7 +129,7 @@ TEST(Formats, AnEmptyFolderBehindALinkIsFilled) {
   TemporaryFolder folder;
   fs::create_directory(folder / "real");
   fs::create_symlink("real", folder / "link");
-  write_image_folder(random_data(2, 1), folder / "link");
+  write_sample_folder(random_data(2, 1), folder / "link");
   EXPECT_TRUE(fs::is_symlink(folder / "link"));
   EXPECT_TRUE(fs::exists(folder / "real/labels.csv"));
 }
@@ -144,7 +140,7 @@ TEST(Formats, UnlabelledStaysUnlabelled) {
   data.labels.fill_(Dataset::kUnlabelled);
   write_npz_dataset(data, folder / "a.npz");
   write_idx(data, folder / "idx", "t10k");
-  write_image_folder(data, folder / "images");
+  write_sample_folder(data, folder / "images");
   for (const char* name : {"a.npz", "idx", "images"}) {
     Dataset back = load_data(folder / name);
     expect_same(back, data, false);
@@ -332,7 +328,7 @@ TEST(Dataset, JoinsWhatFits) {
   EXPECT_EQ(joined.name, "digits:test[:5]+digits:train[:3]");
   TemporaryFolder folder;
   Dataset other = random_data(3, 1, 28, 28);
-  write_image_folder(other, folder / "x");
+  write_sample_folder(other, folder / "x");
   expect_error([&] { load_data("digits[:5]+" + (folder / "x").string()); }, "their classes are");
   write_npz_dataset(random_data(3, 3, 28, 28), folder / "y.npz");
   expect_error([&] { load_data("digits[:5]+" + (folder / "y.npz").string()); }, "their images are");

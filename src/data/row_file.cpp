@@ -1,5 +1,6 @@
 #include "row_file.h"
 
+#include <ATen/ATen.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -29,6 +30,14 @@ RowFile::RowFile(RowFile&& other) noexcept
 
 RowFile::~RowFile() {
   if (fd_ >= 0) ::close(fd_);
+}
+
+at::Tensor RowFile::array(const std::vector<std::int64_t>& rows, std::vector<std::int64_t> shape) const {
+  shape[0] = static_cast<std::int64_t>(rows.size());
+  at::Tensor result = at::empty(shape, at::kByte);
+  auto* out = result.data_ptr<std::uint8_t>();
+  for (std::size_t i = 0; i < rows.size(); ++i) read(rows[i], 0, stride_, out + i * stride_);
+  return result;
 }
 
 void RowFile::read(std::int64_t row, std::uint64_t begin, std::uint64_t n, void* out) const {

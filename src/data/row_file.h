@@ -1,9 +1,12 @@
 // Rows of equal length in a file, read where they are; or, for a gzip file, kept in memory.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace galvani {
 
@@ -19,6 +22,8 @@ class RowFile {
 
   // REQUIRES begin + n <= stride.
   void read(std::int64_t row, std::uint64_t begin, std::uint64_t n, void* out) const;
+  // Some rows of an array of bytes of this shape, of which the first axis is the rows: [rows.size(), ...].
+  at::Tensor array(const std::vector<std::int64_t>& rows, std::vector<std::int64_t> shape) const;
 
  private:
   std::filesystem::path path_;

@@ -62,6 +62,7 @@ class RowSelection {
  public:
   RowSelection(at::Tensor labels, const std::vector<std::string>& class_names, const std::string& name)
       : labels_(std::move(labels)), label_(labels_.data_ptr<std::int64_t>()), class_names_(class_names), name_(name) {
+    rows_.reserve(static_cast<std::size_t>(labels_.size(0)));
     for (std::int64_t i = 0; i < labels_.size(0); ++i) {
       rows_.push_back(i);
       classes_ = std::max(classes_, label_[i] + 1);
@@ -85,6 +86,8 @@ class RowSelection {
         break;
       case Selector::Kind::per_class:
         draw_per_class(selector);
+        break;
+      case Selector::Kind::length:  // says how rows are read, not which
         break;
     }
     if (rows_.empty()) bad_usage("data '{}': {} leaves no images", name_, selector.str());

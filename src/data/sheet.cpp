@@ -37,7 +37,7 @@ std::vector<std::int64_t> spread(const std::vector<std::int64_t>& all, std::size
   return result;
 }
 
-std::vector<Row> arrange(const Dataset& data) {
+std::vector<Row> arrange(const DataView& data) {
   auto classes = static_cast<std::size_t>(data.classes());
   std::vector<std::vector<std::int64_t>> by_class(classes);
   std::vector<std::int64_t> unlabelled;
@@ -68,30 +68,31 @@ std::vector<Row> arrange(const Dataset& data) {
   return rows;
 }
 
-cv::Mat tile(const Dataset& data, std::int64_t index, cv::Size size) {
-  at::Tensor image = data.images[index].contiguous();
+// Of an image [C, H, W].
+cv::Mat tile(const at::Tensor& image, cv::Size size) {
+  std::int64_t channels = image.size(0);
   std::vector<cv::Mat> planes;
   for (std::int64_t c = 0; c < 3; ++c) {
     // BGR for OpenCV; one channel stands for all three, and of others the first three are shown.
-    std::int64_t from = data.channels() >= 3 ? 2 - c : 0;
-    planes.emplace_back(static_cast<int>(data.height()), static_cast<int>(data.width()), CV_8UC1,
+    std::int64_t from = channels >= 3 ? 2 - c : 0;
+    planes.emplace_back(static_cast<int>(image.size(1)), static_cast<int>(image.size(2)), CV_8UC1,
                         image[from].data_ptr<std::uint8_t>());
   }
   cv::Mat merged;
   cv::merge(planes, merged);
-  bool enlarge = size.height > data.height();
+  bool enlarge = size.height > image.size(1);
   cv::Mat result;
   cv::resize(merged, result, size, 0, 0, enlarge ? cv::INTER_NEAREST : cv::INTER_AREA);
   return result;
 }
 
 // Whole-number enlargement keeps pixels square and equal.
-cv::Size tile_size(const Dataset& data) {
-  auto longest = static_cast<double>(std::max(data.height(), data.width()));
+cv::Size tile_size(std::int64_t height, std::int64_t width) {
+  auto longest = static_cast<double>(std::max(height, width));
   double scale = kTile / longest;
   if (scale > 1) scale = std::max(1.0, std::floor(scale + 0.25));
-  return {std::max(1, static_cast<int>(std::lround(static_cast<double>(data.width()) * scale))),
-          std::max(1, static_cast<int>(std::lround(static_cast<double>(data.height()) * scale)))};
+  return {std::max(1, static_cast<int>(std::lround(static_cast<double>(width) * scale))),
+          std::max(1, static_cast<int>(std::lround(static_cast<double>(height) * scale)))};
 }
 
 int text_width(const std::string& text, double scale) {
@@ -105,11 +106,14 @@ void write_text(cv::Mat& page, const std::string& text, cv::Point at, double sca
 
 }  // namespace
 
-void write_sheet(const Dataset& data, const std::filesystem::path& path) {
-  validate(data);
+void write_sheet(const DataView& data, const std::filesystem::path& path) {
+  if (data.type().kind != SampleKind::image) bad_usage("{}: a contact sheet shows images, not sounds", data.name);
+  std::int64_t channels = data.type().shape[0];
+  std::int64_t image_height = data.type().shape[1];
+  std::int64_t image_width = data.type().shape[2];
   std::vector<Row> rows = arrange(data);
   if (rows.empty()) bad_usage("{}: there are no images to show", data.name);
-  cv::Size size = tile_size(data);
+  cv::Size size = tile_size(image_height, image_width);
   int label_width = 0;
   std::size_t columns = 0;
   for (const Row& row : rows) {
@@ -117,8 +121,8 @@ void write_sheet(const Dataset& data, const std::filesystem::path& path) {
     columns = std::max(columns, row.images.size());
   }
   if (label_width > 0) label_width += 2 * kGap + 8;
-  std::string shape = fmt::format("{} images, {} x {}, {}", format_count(data.size()), data.width(), data.height(),
-                                  data.channels() == 1 ? "gray" : "colour");
+  std::string shape = fmt::format("{} images, {} x {}, {}", format_count(data.size()), image_width, image_height,
+                                  channels == 1 ? "gray" : "colour");
   std::string title = printable(data.name, 60);
   int title_width = text_width(title, kTitleScale) + 24 + text_width(shape, kFontScale);
   int grid_width = static_cast<int>(columns) * (size.width + kGap) - kGap;
@@ -135,8 +139,9 @@ void write_sheet(const Dataset& data, const std::filesystem::path& path) {
     write_text(page, row.name, {kMargin, middle - 1}, kFontScale, kInk);
     write_text(page, row.detail, {kMargin, middle + 16}, kFontScale * 0.8, kFaint);
     int x = kMargin + label_width;
-    for (std::int64_t index : row.images) {
-      tile(data, index, size).copyTo(page(cv::Rect({x, y}, size)));
+    at::Tensor images = data.fetch(row.images);
+    for (std::int64_t i = 0; i < images.size(0); ++i) {
+      tile(images[i], size).copyTo(page(cv::Rect({x, y}, size)));
       x += size.width + kGap;
     }
     y += size.height + kGap;

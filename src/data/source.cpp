@@ -11,8 +11,10 @@ const std::vector<Format>& formats() {
       {"idx", "MNIST's format, plain or gzip: a folder with its four files, or an images file", is_idx, open_idx},
       {"cifar", "CIFAR-10 and CIFAR-100 binary: their folder, or one .bin file", is_cifar, open_cifar},
       {"numpy", ".npy or .npz with uint8 images", is_numpy, open_numpy},
-      {"images", "PNG, JPEG, BMP or PNM: a folder per class, a folder with labels.csv, a plain folder, or one file",
-       is_image_folder, open_image_folder},
+      {"files",
+       "PNG, JPEG, BMP or PNM images, or WAV, AIFF or FLAC sounds: a folder per class, a folder with labels.csv, a "
+       "plain folder, or one file",
+       is_sample_folder, open_sample_folder},
   };
   return table;
 }
@@ -31,8 +33,10 @@ std::unique_ptr<Source> open_path(const OpenRequest& request) {
       bad_input("{}: cannot be read: {}", request.path.string(), e.code().message());
     }
   }
-  bad_input("{}: is not a known format (idx, CIFAR binary, NPY, NPZ, PNG, JPEG, BMP, PNM, or a folder of images)",
-            request.path.string());
+  bad_input(
+      "{}: is not a known format (idx, CIFAR binary, NPY, NPZ, PNG, JPEG, BMP, PNM, WAV, AIFF, FLAC, or a folder of "
+      "images or sounds)",
+      request.path.string());
 }
 
 }  // namespace galvani

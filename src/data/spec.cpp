@@ -11,6 +11,8 @@
 namespace galvani {
 namespace {
 
+constexpr std::int64_t kLongestClip = 100'000'000;
+
 // Throws a usage error that starts with the spec it is about.
 class SpecParser {
  public:
@@ -89,7 +91,7 @@ class SpecParser {
     return selector;
   }
 
-  // sample=1000,seed=3   class=cat,dog   per-class=100,seed=1
+  // sample=1000,seed=3   class=cat,dog   per-class=100,seed=1   length=16000
   Selector parse_settings(const std::string& text) const {
     Selector selector;
     bool chosen = false;
@@ -114,18 +116,25 @@ class SpecParser {
         selector.count = amount(value);
         if (selector.count.value <= 0) wrong("{} must be more than 0, not {}", key, printable(value));
         chosen = true;
+      } else if (key == "length" && !chosen) {
+        selector.kind = Selector::Kind::length;
+        selector.count.value = static_cast<double>(integer(value));
+        if (selector.count.value < 1 || selector.count.value > static_cast<double>(kLongestClip))
+          wrong("a length is from 1 to {} samples, not {}", kLongestClip, printable(value));
+        chosen = true;
       } else if (key == "seed" && !seeded) {
         std::int64_t seed = integer(value);
         if (seed < 0) wrong("the seed must not be negative");
         selector.seed = static_cast<std::uint64_t>(seed);
         seeded = true;
       } else {
-        wrong("'{}' does not belong in '[{}]'; use sample=, class= or per-class=, and seed=", printable(key),
-              printable(text));
+        wrong("'{}' does not belong in '[{}]'; use sample=, class= or per-class=, and seed=, or length=",
+              printable(key), printable(text));
       }
     }
     if (!chosen) wrong("'[{}]' has a seed but nothing to draw", printable(text));
     if (seeded && selector.kind == Selector::Kind::classes) wrong("class= needs no seed");
+    if (seeded && selector.kind == Selector::Kind::length) wrong("length= needs no seed");
     return selector;
   }
 
@@ -189,6 +198,8 @@ std::string Selector::str() const {
       return fmt::format("[sample={}{}]", count.str(), seeded);
     case Kind::per_class:
       return fmt::format("[per-class={}{}]", count.str(), seeded);
+    case Kind::length:
+      return fmt::format("[length={}]", count.str());
     case Kind::classes: {
       std::string names;
       for (const std::string& name : classes) names += (names.empty() ? "" : ",") + name;
@@ -199,6 +210,14 @@ std::string Selector::str() const {
   }
   return fmt::format("[{}:{}{}]", begin ? begin->str() : "", end ? end->str() : "",
                      step == 1 ? "" : fmt::format(":{}", step));
+}
+
+std::int64_t DataSpec::clip_length() const {
+  std::int64_t length = 0;
+  for (const Selector& selector : selectors) {
+    if (selector.kind == Selector::Kind::length) length = static_cast<std::int64_t>(selector.count.value);
+  }
+  return length;
 }
 
 std::string DataSpec::str() const {

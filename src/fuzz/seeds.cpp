@@ -22,10 +22,7 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
   const bool keep_wrong = settings.wrong_seeds == "keep";
   if (data.size() == 0) bad_input("{}: has no inputs", data.name);
   const auto* labels = data.labels.data_ptr<std::int64_t>();
-  std::int64_t classes = network.info().classes;
-  if (auto largest = data.labels.max().item<std::int64_t>(); largest >= classes)
-    bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
-              classes, classes - 1);
+  check_labels(network, data);
   std::vector<std::int64_t> order;
   for (std::int64_t item : Rng(settings.seed).derive("seeds").sample(data.size(), data.size())) {
     if (labels[item] >= 0) order.push_back(item);

@@ -11,6 +11,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/json_text.h"
+#include "galvani/data/sample.h"
 
 namespace galvani {
 namespace {
@@ -27,11 +28,13 @@ double of_channel(const std::vector<double>& values, std::int64_t channel, doubl
   return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(channel)];
 }
 
-Affine affine(const Preprocess& p, std::int64_t channels) {
+// `axes` of [B, ...] values.
+Affine affine(const Preprocess& p, std::int64_t channels, std::int64_t axes) {
+  auto full = static_cast<double>(full_scale(axes));
   Affine result;
   for (std::int64_t c = 0; c < channels; ++c) {
     double deviation = of_channel(p.deviation, c, 1);
-    result.scale.push_back(static_cast<float>((p.high - p.low) / 255 / deviation));
+    result.scale.push_back(static_cast<float>((p.high - p.low) / full / deviation));
     result.shift.push_back(static_cast<float>((p.low - of_channel(p.mean, c, 0)) / deviation));
   }
   return result;
@@ -112,34 +115,39 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
   } catch (const json::exception& e) {
     bad_input("{}: the model card is wrong: {}", where, e.what());
   }
-  if (!card.input.empty() && card.input.size() != 3) bad_input("{}: 'input' must be [channels, height, width]", where);
+  if (!card.input.empty() && card.input.size() != 3 && card.input.size() != 2)
+    bad_input("{}: 'input' must be [channels, height, width], or [channels, length] of a sound", where);
   for (std::int64_t n : card.input) {
-    if (n < 1 || n > 65536) bad_input("{}: 'input' has a side of {}", where, n);
+    if (n < 1 || (card.input.size() == 3 && n > 65536)) bad_input("{}: 'input' has a side of {}", where, n);
   }
 }
 
 }  // namespace
 
-at::Tensor Preprocess::apply(const at::Tensor& images) const {
-  std::int64_t channels = images.size(1);
-  at::Tensor source = images.contiguous();
-  at::Tensor result = at::empty(images.sizes(), at::kFloat);
-  std::int64_t plane = images.size(2) * images.size(3);
-  Affine map = affine(*this, channels);
+at::Tensor Preprocess::apply(const at::Tensor& inputs) const {
+  std::int64_t channels = inputs.size(1);
+  at::Tensor source = inputs.contiguous();
+  at::Tensor result = at::empty(inputs.sizes(), at::kFloat);
+  std::int64_t plane = inputs.numel() / std::max<std::int64_t>(1, inputs.size(0) * channels);
+  Affine map = affine(*this, channels, inputs.dim());
   auto* out = result.data_ptr<float>();
+  auto scale = [&](const auto* values) { scale_planes(values, out, inputs.size(0), channels, plane, map, bgr); };
   if (source.scalar_type() == at::kByte) {
-    scale_planes(source.data_ptr<std::uint8_t>(), out, images.size(0), channels, plane, map, bgr);
+    scale(source.data_ptr<std::uint8_t>());
+  } else if (source.scalar_type() == at::kShort) {
+    scale(source.data_ptr<std::int16_t>());
   } else {
-    scale_planes(source.data_ptr<float>(), out, images.size(0), channels, plane, map, bgr);
+    scale(source.data_ptr<float>());
   }
-  return channels_last ? result.permute({0, 2, 3, 1}).contiguous() : result;
+  return channels_last ? result.movedim(1, -1).contiguous() : result;
 }
 
 at::Tensor Preprocess::pull_back(const at::Tensor& gradient) const {
-  at::Tensor planar = channels_last ? gradient.permute({0, 3, 1, 2}) : gradient;
-  Affine map = affine(*this, planar.size(1));
-  at::Tensor scale = at::tensor(map.scale).view({1, -1, 1, 1});
-  at::Tensor result = (planar * scale).contiguous();
+  at::Tensor planar = channels_last ? gradient.movedim(-1, 1) : gradient;
+  Affine map = affine(*this, planar.size(1), planar.dim());
+  std::vector<std::int64_t> per_channel(static_cast<std::size_t>(planar.dim()), 1);
+  per_channel[1] = -1;
+  at::Tensor result = (planar * at::tensor(map.scale).view(per_channel)).contiguous();
   return bgr ? result.flip({1}) : result;
 }
 
@@ -205,8 +213,10 @@ void CardFlags::apply_to(ModelCard& card) const {
   if (!input.empty()) {
     card.input.clear();
     for (double n : parse_numbers("--input", input)) card.input.push_back(static_cast<std::int64_t>(n));
-    if (card.input.size() != 3 || *std::min_element(card.input.begin(), card.input.end()) < 1)
-      bad_usage("--input is '{}', but must be channels,height,width such as 3,224,224", printable(input));
+    if ((card.input.size() != 3 && card.input.size() != 2) ||
+        *std::min_element(card.input.begin(), card.input.end()) < 1)
+      bad_usage("--input is '{}', but must be channels,height,width such as 3,224,224, or channels,length of a sound",
+                printable(input));
   }
 }
 

@@ -28,6 +28,18 @@ TEST(Preprocess, ByHand) {
   EXPECT_EQ(p.apply(at::zeros({2, 3, 4, 5}, at::kByte)).sizes().vec(), (std::vector<std::int64_t>{2, 4, 5, 3}));
 }
 
+TEST(Preprocess, SoundsByHand) {
+  Preprocess p;
+  p.mean = {0.5};
+  p.deviation = {2};
+  at::Tensor sound = at::tensor({-32768, 0, 16384}, at::kShort).view({1, 1, 3});
+  at::Tensor expected = at::tensor({-0.75F, -0.25F, 0.0F}).view({1, 1, 3});
+  EXPECT_TRUE(at::allclose(p.apply(sound), expected, 0, 1e-6));
+  EXPECT_TRUE(at::allclose(p.pull_back(at::ones({1, 1, 3})), at::full({1, 1, 3}, 0.5 / 32768)));
+  p.channels_last = true;
+  EXPECT_EQ(p.apply(at::zeros({2, 3, 5}, at::kShort)).sizes().vec(), (std::vector<std::int64_t>{2, 5, 3}));
+}
+
 TEST(Preprocess, PullBackIsTheTransposeOfApply) {
   Preprocess p;
   p.mean = {0.1, 0.2, 0.3};

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "galvani/base/error.h"
-#include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 
@@ -41,7 +40,7 @@ at::Tensor confidences(const at::Tensor& probabilities, const at::Tensor& verdic
   return of_class.masked_fill(verdicts == kNotANumber, 0).contiguous();
 }
 
-std::string verdict_name(const Network& network, const Dataset& data, std::int64_t verdict) {
+std::string verdict_name(const Network& network, const Labelled& data, std::int64_t verdict) {
   if (verdict == kNotANumber) return kNotANumberName;
   const auto& names = network.card().class_names;
   auto i = static_cast<std::size_t>(verdict);
@@ -58,52 +57,56 @@ Predictions predict(Network& network, const at::Tensor& images) {
   return result;
 }
 
-Predictions predict_all(Network& network, const Dataset& data, const std::string& title) {
-  check_fits(network, data.images, data.name);
-  std::int64_t chunk = network.execution().micro_batch * kMicroBatchesPerChunk * workers().size();
-  Progress progress(title, data.size(), "images");
-  std::vector<at::Tensor> labels, logits, probabilities, confidence;
-  Predictions result{};
-  for (std::int64_t first = 0; first < data.size(); first += chunk) {
-    check_interrupt();
-    std::int64_t count = std::min(chunk, data.size() - first);
-    Predictions part = predict(network, data.images.narrow(0, first, count));
-    labels.push_back(part.labels);
-    logits.push_back(part.logits);
-    probabilities.push_back(part.probabilities);
-    confidence.push_back(part.confidence);
-    result.reexamined += part.reexamined;
-    progress.advance(count);
-  }
-  if (labels.empty()) return predict(network, data.images);
-  result.labels = at::cat(labels);
-  result.logits = at::cat(logits);
-  result.probabilities = at::cat(probabilities);
-  result.confidence = at::cat(confidence);
-  return result;
-}
-
-Evaluation score(const Network& network, const Dataset& data, const Predictions& predictions) {
-  if (!data.labelled()) bad_input("{}: has images without a label, so accuracy cannot be measured", data.name);
+void check_labels(const Network& network, const Labelled& data) {
   std::int64_t classes = network.info().classes;
+  if (data.labels.numel() == 0) return;
   if (auto largest = data.labels.max().item<std::int64_t>(); largest >= classes)
     bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
               classes, classes - 1);
+}
+
+void predict_stream(Network& network, const DataView& data, const std::string& title,
+                    const std::function<void(const Predictions&, std::int64_t)>& sink) {
+  check_fits(network, data.type().shape, data.name);
+  Progress progress(title, data.size(), data.type().noun());
+  std::int64_t chunk = network.execution().micro_batch * kMicroBatchesPerChunk * workers().size();
+  data.for_each_piece(chunk, [&](const at::Tensor& inputs, std::int64_t first) {
+    sink(predict(network, inputs), first);
+    progress.advance(inputs.size(0));
+  });
+}
+
+Scoring::Scoring(const Network& network, const Labelled& data)
+    : labels_(data.labels),
+      classes_(network.info().classes),
+      counts_(at::zeros({network.info().classes, network.info().classes + 1}, at::kLong)) {
+  if (!data.labelled()) bad_input("{}: has images without a label, so accuracy cannot be measured", data.name);
+  check_labels(network, data);
+}
+
+void Scoring::add(const Predictions& predictions, std::int64_t first) {
+  at::Tensor truth = labels_.narrow(0, first, predictions.labels.size(0));
+  at::Tensor cells = truth * (classes_ + 1) + (predictions.labels - kNotANumber);
+  counts_ += at::bincount(cells, {}, classes_ * (classes_ + 1)).view(counts_.sizes());
+  reexamined_ += predictions.reexamined;
+}
+
+Evaluation Scoring::result() const {
   Evaluation result;
-  result.images = data.size();
-  result.correct = (predictions.labels == data.labels).sum().item<std::int64_t>();
+  result.not_a_number = counts_.select(1, 0).contiguous();
+  result.confusion = counts_.narrow(1, 1, classes_).contiguous();
+  result.images = counts_.sum().item<std::int64_t>();
+  result.correct = result.confusion.diagonal().sum().item<std::int64_t>();
   result.accuracy = static_cast<double>(result.correct) / static_cast<double>(result.images);
-  result.reexamined = predictions.reexamined;
-  // Column 0 is kNotANumber.
-  at::Tensor cells = data.labels * (classes + 1) + (predictions.labels - kNotANumber);
-  at::Tensor counts = at::bincount(cells, {}, classes * (classes + 1)).view({classes, classes + 1});
-  result.not_a_number = counts.select(1, 0).contiguous();
-  result.confusion = counts.narrow(1, 1, classes).contiguous();
+  result.reexamined = reexamined_;
   return result;
 }
 
-Evaluation evaluate(Network& network, const Dataset& data) {
-  return score(network, data, predict_all(network, data, "evaluating"));
+Evaluation evaluate(Network& network, const DataView& data) {
+  Scoring scoring(network, data);
+  predict_stream(network, data, "evaluating",
+                 [&](const Predictions& predictions, std::int64_t first) { scoring.add(predictions, first); });
+  return scoring.result();
 }
 
 std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation) {

@@ -67,7 +67,9 @@ TEST(Verdicts, PredictionsAndAccuracyCountThemAsWrong) {
   EXPECT_EQ(said.confidence[3].item<float>(), 0);
   EXPECT_NEAR(said.confidence[0].item<float>(), 2.0 / 3, 1e-5);
   EXPECT_EQ(said.reexamined, 2) << "such verdicts are taken in canonical form, too";
-  Evaluation found = score(*network, data, said);
+  Scoring scoring(*network, data);
+  scoring.add(said, 0);
+  Evaluation found = scoring.result();
   EXPECT_EQ(found.correct, 1);
   EXPECT_EQ(numbers(found.confusion.flatten()), (std::vector<std::int64_t>{1, 1, 0, 0}));
   EXPECT_EQ(numbers(found.not_a_number), (std::vector<std::int64_t>{0, 2}));

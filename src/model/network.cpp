@@ -62,10 +62,10 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   if (auto it = program.metadata.find(kCardKey); it != program.metadata.end())
     impl->card = ModelCard::from_json(it->second, label);
   const std::vector<std::int64_t>& shape = program.inputs[0].shape;
-  if (program.inputs[0].shaped && shape.size() != 4 && shape.size() != 2)
-    bad_input("{}: its input has {} dimensions; images have 4", label, shape.size());
-  if (shape.size() == 4) {
-    impl->info.input = {shape[1], shape[2], shape[3]};
+  if (program.inputs[0].shaped && (shape.size() < 2 || shape.size() > 4))
+    bad_input("{}: its input has {} dimensions; images have 4, sounds 3", label, shape.size());
+  if (shape.size() >= 3) {
+    impl->info.input.assign(shape.begin() + 1, shape.end());
     if (shape[0] > 0) impl->info.fixed_batch = shape[0];
   }
   // The file alone does not say what the network is if its weights lie beside it.
@@ -245,12 +245,15 @@ void Network::save(const fs::path& path) {
   write_file(path, bytes);
 }
 
-void check_fits(const Network& network, const at::Tensor& images, const std::string& data_name) {
+void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name) {
   const std::vector<std::int64_t>& want = network.info().input;
-  if (images.dim() != 4 || images.sizes().slice(1) != at::IntArrayRef(want))
-    bad_input("{} has images of shape {}, but {} takes {}x{}x{}", data_name,
-              fmt::format("{}", fmt::join(images.sizes().slice(1), "x")), network.info().path, want[0], want[1],
-              want[2]);
+  if (shape != at::IntArrayRef(want))
+    bad_input("{} has {} of shape {}, but {} takes {}", data_name, shape.size() == 2 ? "clips" : "images",
+              fmt::join(shape, "x"), network.info().path, fmt::join(want, "x"));
+}
+
+void check_fits(const Network& network, const at::Tensor& batch, const std::string& data_name) {
+  check_fits(network, batch.sizes().slice(batch.dim() > 0 ? 1 : 0), data_name);
 }
 
 }  // namespace galvani

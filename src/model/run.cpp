@@ -223,9 +223,13 @@ class Run {
 // Image sizes that models are commonly made for, tried on a TorchScript file that does not state its own.
 const std::vector<std::int64_t> kCommonSides = {224, 32, 28, 299, 64, 96};
 
+// A second of speech, as it is commonly sampled.
+constexpr std::int64_t kCommonLength = 16000;
+
 // Larger images than any camera's are a mistake in the file.
 void check_input_size(const std::vector<std::int64_t>& shape, std::int64_t batch, const std::string& label) {
-  constexpr std::int64_t kLongestSide = 65536;
+  // A sound may be long.
+  const std::int64_t kLongestSide = shape.size() == 3 ? 65536 : kMostInputValues;
   std::int64_t values = 1;
   for (std::int64_t n : shape) {
     if (n < 1 || n > kLongestSide || (values *= n) > kMostInputValues)
@@ -241,7 +245,8 @@ void check_input_size(const std::vector<std::int64_t>& shape, std::int64_t batch
 // Repeatable values of all sizes, [size, ...shape] uint8.
 at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape) {
   at::Tensor period = at::arange(256, at::kLong).mul_(7919).remainder_(256).to(at::kByte);
-  std::int64_t values = size * shape[0] * shape[1] * shape[2];
+  std::int64_t values = size;
+  for (std::int64_t n : shape) values *= n;
   return period.repeat({values / 256 + 1}).narrow(0, 0, values).view(with_batch(size, shape));
 }
 
@@ -249,11 +254,14 @@ std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& imp
                                                         const std::vector<std::int64_t>& data) {
   if (!impl.card.input.empty()) return {impl.card.input};
   std::vector<std::int64_t> stated = impl.info.input;
-  bool complete = stated.size() == 3 && *std::min_element(stated.begin(), stated.end()) > 0;
-  if (complete && impl.card.preprocess.channels_last) stated = {stated[2], stated[0], stated[1]};
+  bool complete = !stated.empty() && *std::min_element(stated.begin(), stated.end()) > 0;
+  // The channels come first everywhere but in the model.
+  if (complete && impl.card.preprocess.channels_last) std::rotate(stated.begin(), stated.end() - 1, stated.end());
   if (complete) return {stated};
   std::vector<std::vector<std::int64_t>> result;
-  if (data.size() == 3) result.push_back(data);
+  if (!data.empty() && (stated.empty() || data.size() == stated.size())) result.push_back(data);
+  if (stated.size() == 2) result.push_back({stated[0] > 0 ? stated[0] : 1, stated[1] > 0 ? stated[1] : kCommonLength});
+  if (stated.size() == 2) return result;
   for (std::int64_t channels : {3, 1}) {
     for (std::int64_t side : kCommonSides) result.push_back({channels, side, side});
   }
@@ -350,8 +358,9 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
 
 Outputs Network::run(const at::Tensor& images, const Request& request) {
   Impl& impl = *impl_;
-  bool pixels = images.scalar_type() == at::kByte || images.scalar_type() == at::kFloat;
-  if (!pixels) bad_usage("images must be bytes or floats");
+  at::ScalarType numbers = images.scalar_type();
+  if (numbers != at::kByte && numbers != at::kShort && numbers != at::kFloat)
+    bad_usage("images must be bytes or floats, sounds 16-bit integers or floats");
   check_fits(*this, images, "the request");
   Execution form = request.alone ? Execution{std::max<std::int64_t>(1, impl.info.fixed_batch), false} : execution();
   try {

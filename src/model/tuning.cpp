@@ -60,8 +60,9 @@ struct Candidate {
 
 double time_pass(const Network::Impl& impl, const Plan& plan, const Execution& form) {
   c10::InferenceMode inference;
-  at::Tensor images =
-      at::full({form.micro_batch, impl.info.input[0], impl.info.input[1], impl.info.input[2]}, 100, at::kByte);
+  std::vector<std::int64_t> shape = impl.info.input;
+  shape.insert(shape.begin(), form.micro_batch);
+  at::Tensor images = at::full(shape, 100, at::kByte);
   auto start = std::chrono::steady_clock::now();
   plan.run(impl.prepare(images, form), {});
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "galvani/base/error.h"
-#include "galvani/base/interrupt.h"
 #include "galvani/base/options.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
@@ -203,17 +202,14 @@ std::int64_t Tracer::chunk() const {
   return pieces * micro;
 }
 
-void Tracer::stream(const Dataset& data, const std::string& title,
+void Tracer::stream(const DataView& data, const std::string& title,
                     const std::function<void(const Traces& traces, std::int64_t first)>& sink) const {
-  check_fits(network_, data.images, data.name);
-  Progress progress(title, data.size(), "images");
-  std::int64_t size = chunk();
-  for (std::int64_t first = 0; first < data.size(); first += size) {
-    check_interrupt();
-    std::int64_t count = std::min(size, data.size() - first);
-    sink(trace(data.images.narrow(0, first, count)), first);
-    progress.advance(count);
-  }
+  check_fits(network_, data.type().shape, data.name);
+  Progress progress(title, data.size(), data.type().noun());
+  data.for_each_piece(chunk(), [&](const at::Tensor& inputs, std::int64_t first) {
+    sink(trace(inputs), first);
+    progress.advance(inputs.size(0));
+  });
 }
 
 }  // namespace galvani

@@ -11,6 +11,7 @@ import csv
 import fcntl
 import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -27,6 +28,7 @@ import tarfile
 import tempfile
 import termios
 import time
+import wave
 import xml.etree.ElementTree
 import zipfile
 
@@ -149,6 +151,28 @@ def style_network(gain, bias):
     return message((1, 8), (7, graph), (8, message((2, 13))))
 
 
+def sound_network(length):
+    """An ONNX network whose two scores are the means of what is above and below zero in a sound."""
+    def port(name, sides):
+        shape = message(*((1, message((2, "n")) if side is None else message((1, side))) for side in sides))
+        return message((1, name), (2, message((1, message((1, 1), (2, shape))))))
+    weight = message((1, 2), (1, 1), (1, 1), (2, 1), (8, "w"), (9, struct.pack("<2f", 1, -1)))
+    nodes = [message((1, "sound"), (1, "w"), (2, "both"), (4, "Conv")), message((1, "both"), (2, "parts"), (4, "Relu")),
+             message((1, "parts"), (2, "means"), (4, "GlobalAveragePool")), message((1, "means"), (2, "scores"), (4, "Flatten"))]
+    graph = message(*((1, node) for node in nodes), (2, "sounds"), (5, weight), (11, port("sound", (None, 1, length))),
+                    (12, port("scores", (None, 2))))
+    return message((1, 8), (7, graph), (8, message((2, 13))))
+
+
+def write_wav(path, samples, rate=8000):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(struct.pack(f"<{len(samples)}h", *samples))
+
+
 def predictions(text):
     """The rows of a CSV of predictions, without the names of classes, which a file format may not carry."""
     return [{k: v for k, v in row.items() if k != "name"} for row in csv.DictReader(io.StringIO(text))]
@@ -248,7 +272,7 @@ add_checks("usage error", [
     ("threads as a word", "--threads", "inspect", "one.onnx", "--threads", "many"),
     ("epochs below 0", "--epochs", "train", "lenet5", *TRAIN, "--epochs", -1, "-o", "x.onnx"),
     ("mistyped data", "did you mean 'digits'?", "predict", "one.onnx", "--data", "digts"),
-    ("unknown split", "train and test", "predict", "one.onnx", "--data", "digits:validation"),
+    ("unknown split", "train, test and pool", "predict", "one.onnx", "--data", "digits:validation"),
     ("selector not closed", "not closed", "predict", "one.onnx", "--data", "digits[0:10"),
     ("selector that leaves nothing", "leaves no images", "predict", "one.onnx", "--data", "digits:test[10:10]"),
     ("mistyped architecture", "did you mean 'resnet20'?", "train", "resnt20", *TRAIN, "-o", "x.onnx"),
@@ -537,6 +561,51 @@ def round_trip(w, form):
 
 
 add_checks("exported data come back", [(form, form) for form in ("npz", "folder", "idx")], round_trip)
+
+
+@check("a folder of sounds runs through a network of sounds")
+def _(w):
+    (w / "sounds.onnx").write_bytes(sound_network(800))
+    for i in range(5):
+        write_wav(w / f"words/high/{i}.wav", [1000 * (i + 1)] * 800)
+        write_wav(w / f"words/low/{i}.wav", [-1000 * (i + 1), 0] * 400)
+    info = json.loads(w.done("data", "info", "words/", "--json").out)
+    expect_equal([info[key] for key in ("clips", "shape", "rate", "min", "max", "duplicates")],
+                 [10, [1, 800], 8000, -5000, 5000, 0], "what is known of the sounds")
+    expect("1x800 at 8000 Hz" in w.done("data", "info", "words/").out, "the shape is not shown")
+    w.refused(2, "data", "info", "words/", "-o", "x.png", names="contact sheet")
+    result = w.done("predict", "sounds.onnx", "--data", "words/")
+    expect("accuracy 100.00%" in result.err, result.err)
+    rows = list(csv.DictReader(io.StringIO(result.out)))
+    expect_equal([row["name"] for row in rows], ["high"] * 5 + ["low"] * 5, "the verdicts")
+    for i in range(5):
+        expected = 1 / (1 + math.exp(-1000 * (i + 1) / 32768))  # samples are divided by 32768
+        expect(abs(float(rows[i]["p0"]) - expected) < 1e-5, f"{rows[i]['p0']} instead of {expected}")
+    w.done("data", "export", "words/", "-o", "words-again", "--to", "folder")
+    expect_equal(w.done("predict", "sounds.onnx", "--data", "words-again/").out, result.out, "the verdicts after an export")
+    covered = json.loads(w.done("cover", "sounds.onnx", "--data", "words/", "--train", "words/", "--criteria", "nc,kmnc",
+                                "--json").out)
+    expect_equal(covered["inputs"], 10, "the inputs covered")
+    for verb in (["fuzz", "sounds.onnx", "--data", "words/", "-o", "run-words"], ["train", "lenet5", "--data", "words/", "-o", "x.onnx"],
+                 ["mutate", "--data", "words/", "-o", "x.png"], ["data", "export", "words/", "--to", "idx", "-o", "x"]):
+        w.refused(3, *verb, names="holds clips, but images are needed")
+    w.refused(3, "predict", "sounds.onnx", "--data", "digits[:5]", names="images of shape 1x28x28")
+    write_wav(w / "words/low/9.wav", [-7] * 801)
+    w.refused(3, "predict", "sounds.onnx", "--data", "words/", names="9.wav is 1x801 at 8000 Hz")
+    rows = list(csv.DictReader(io.StringIO(w.done("predict", "sounds.onnx", "--data", "words/[length=800]").out)))
+    expect_equal(rows[-1]["name"], "low", "the verdict on what was cut")
+
+
+@check("memory does not grow with the number of inputs")
+def _(w):
+    def peak(*arguments):
+        process = w.start(*arguments, "-q")
+        _, status, usage = os.wait4(process.pid, 0)
+        expect_equal(status, 0, process.stderr.read())
+        return usage.ru_maxrss
+    for verb in (["predict", "-o", "streamed.csv"], ["cover", "--criteria", "nc"]):
+        few, many = (peak(*verb, "eight.onnx", "--data", f"digits:pool[:{n}]") for n in (8000, 48000))
+        expect(many - few < 12000, f"{verb[0]}: {few} KiB for 8,000 images, {many} KiB for 40,000 more of 784 bytes")
 
 
 @check("data list --json")

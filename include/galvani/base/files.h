@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,20 @@ std::filesystem::path cache_folder();
 
 // Lower-case hexadecimal SHA-256.
 std::string sha256(std::string_view bytes);
+// The same, of bytes that come piece by piece.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+  void update(std::string_view bytes);
+  std::string finish();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
 std::string sha256_file(const std::filesystem::path& path);
 
 // A folder of its own under the system's temporary folder, removed with its content at the end of its life.

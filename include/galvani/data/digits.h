@@ -17,11 +17,12 @@ namespace galvani {
 constexpr std::int64_t kDigitSide = 28;
 constexpr std::int64_t kDigitsTrain = 60000;
 constexpr std::int64_t kDigitsTest = 10000;
+constexpr std::int64_t kDigitsPool = 10000000;  // to choose from: more than most memories hold
 
 // Draws one digit (0..9) into kDigitSide x kDigitSide bytes.
 void draw_digit(int digit, Rng rng, std::uint8_t* out);
 
-// `split` is "train" or "test". Every ten consecutive images hold each digit once, in random order.
+// `split` is "train", "test" or "pool". Every ten consecutive images hold each digit once, in random order.
 std::unique_ptr<Source> open_digits(const std::string& split);
 
 }  // namespace galvani

@@ -22,6 +22,15 @@ std::map<std::string, at::Tensor> read_npz(const std::filesystem::path& path);
 // `what` is named in errors.
 at::Tensor parse_npy(std::string_view bytes, const std::string& what);
 
+// Where the values of an .npy file lie.
+struct NpyLayout {
+  at::ScalarType type = at::kByte;
+  std::vector<std::int64_t> shape;
+  std::uint64_t offset = 0;    // of the first value
+  bool fortran_order = false;  // the first axis runs fastest
+};
+NpyLayout read_npy_layout(const std::filesystem::path& path);
+
 // Writes bool, uint8, int8, int16, int32, int64, half, float and double tensors, in C order. The file appears whole
 // or not at all, and the same tensors give the same bytes.
 void write_npy(const std::filesystem::path& path, const at::Tensor& tensor);

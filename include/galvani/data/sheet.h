@@ -3,11 +3,12 @@
 
 #include <filesystem>
 
-#include "galvani/data/dataset.h"
+#include "galvani/data/view.h"
 
 namespace galvani {
 
 // Writes a PNG with one row a class, labelled, evenly spaced samples of the class in it; unlabelled images fill a grid.
-void write_sheet(const Dataset& data, const std::filesystem::path& path);
+// Usage error for sounds.
+void write_sheet(const DataView& data, const std::filesystem::path& path);
 
 }  // namespace galvani

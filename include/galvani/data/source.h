@@ -1,5 +1,5 @@
-// Where images come from: a file, a folder, a generator. Size and labels are known before any pixel is read, so that
-// a selection reads only the rows it needs.
+// Where inputs come from: a file, a folder, a generator. Size and labels are known before any value is read, so that
+// a view reads only the rows it needs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/sample.h"
+
 namespace galvani {
 
 class Source {
@@ -17,18 +19,22 @@ class Source {
   virtual ~Source() = default;
 
   virtual std::int64_t size() const = 0;
-  // [N] int64, Dataset::kUnlabelled where unknown.
+  // [N] int64, Labelled::kUnlabelled where unknown.
   virtual at::Tensor labels() = 0;
-  // [rows.size(), C, H, W] uint8. REQUIRES every row in [0, size()).
-  virtual at::Tensor images(const std::vector<std::int64_t>& rows) = 0;
+  // Of one row; those of a folder may differ.
+  virtual SampleType type(std::int64_t row) = 0;
+  // [rows.size(), ...shape]. Error(bad_input) unless all are of the type of the row `like`. REQUIRES every row in
+  // [0, size()), and one.
+  virtual at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t like) = 0;
   virtual std::vector<std::string> class_names() const { return {}; }
 };
 
 // What a format's open function is given.
 struct OpenRequest {
   std::filesystem::path path;
-  std::string split;      // "train", "test", ...; meant only by files that hold several
-  bool explicit_split{};  // the user wrote it, so a source without splits must refuse it
+  std::string split;           // "train", "test", ...; meant only by files that hold several
+  bool explicit_split{};       // the user wrote it, so a source without splits must refuse it
+  std::int64_t clip_length{};  // sounds are cut to so many samples or padded with silence; 0: they stay as they are
 };
 
 struct Format {

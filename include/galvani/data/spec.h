@@ -1,4 +1,5 @@
-// Data specs: `mnist:train[80%:]`, `digits[sample=1000,seed=3]`, `photos/[class=cat,dog][:100]`, `a.npz+b.npz`.
+// Data specs: `mnist:train[80%:]`, `digits[sample=1000,seed=3]`, `photos/[class=cat,dog][:100]`, `a.npz+b.npz`,
+// `words/[length=16000]`.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,12 +23,12 @@ struct Amount {
 
 // One pair of brackets.
 struct Selector {
-  enum class Kind { slice, item, sample, classes, per_class };
+  enum class Kind { slice, item, sample, classes, per_class, length };
   Kind kind = Kind::slice;
   std::optional<Amount> begin;       // slice; the position of an item
   std::optional<Amount> end;         // slice
   std::int64_t step = 1;             // slice; never 0
-  Amount count;                      // sample, per_class
+  Amount count;                      // sample, per_class; length: samples of every sound
   std::uint64_t seed = 0;            // sample, per_class
   std::vector<std::string> classes;  // names or numbers
 
@@ -40,6 +41,8 @@ struct DataSpec {
   std::string split;  // empty: not named
   std::vector<Selector> selectors;
 
+  // What sounds are cut or padded to; 0: they stay as they are.
+  std::int64_t clip_length() const;
   std::string str() const;
 };
 

@@ -15,19 +15,21 @@ class Tensor;
 
 namespace galvani {
 
-// From the bytes of an image to the numbers a network was trained on:
-// (low + (high - low) · byte / 255 - mean) / std, per channel, in the channel order and layout of the model.
+// From the values of a file to the numbers a network was trained on:
+// (low + (high - low) · value / full - mean) / std, per channel, in the channel order and layout of the model. `full`
+// is 255 for the bytes of an image and 32768 for the 16-bit samples of a sound: by default they become 0..1 and -1..1.
 struct Preprocess {
   double low = 0;
   double high = 1;
   std::vector<double> mean;       // one per channel, one for all, or empty: 0; in the model's channel order
   std::vector<double> deviation;  // likewise; empty: 1
   bool bgr = false;               // the model wants blue first; images are red first
-  bool channels_last = false;     // the model wants [N, H, W, C]
+  bool channels_last = false;     // the model wants [N, H, W, C], or [N, length, channels]
 
-  // images [B, C, H, W] uint8 or float on the 0..255 scale → float input of the model.
-  at::Tensor apply(const at::Tensor& images) const;
-  // The gradient with respect to apply's result → with respect to the pixels, [B, C, H, W] per unit of 0..255.
+  // images [B, C, H, W] uint8, sounds [B, channels, length] int16, or floats on the same scale → float input of the
+  // model.
+  at::Tensor apply(const at::Tensor& inputs) const;
+  // The gradient with respect to apply's result → with respect to its argument, per unit of the file.
   at::Tensor pull_back(const at::Tensor& gradient) const;
   std::string str() const;  // "range 0..1, mean 0.5 0.5 0.5, std 0.2 0.2 0.2, rgb, nchw"
 };
@@ -35,7 +37,7 @@ struct Preprocess {
 struct ModelCard {
   Preprocess preprocess;
   bool preprocess_known = false;    // somebody stated it; otherwise it is the default, a guess
-  std::vector<std::int64_t> input;  // [C, H, W]; empty: as the graph says
+  std::vector<std::int64_t> input;  // [C, H, W] or [channels, length]; empty: as the graph says
   std::vector<std::string> class_names;
   std::string architecture;
   std::string data;                // what it was trained on
@@ -55,7 +57,7 @@ struct CardFlags {
   std::string range;     // "0..1"
   std::string channels;  // rgb | bgr
   std::string layout;    // nchw | nhwc
-  std::string input;     // "3,224,224": for a TorchScript file that does not say
+  std::string input;     // "3,224,224" or "1,16000": for a TorchScript file that does not say
 
   void apply_to(ModelCard& card) const;
 };

@@ -4,11 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "galvani/data/dataset.h"
+#include "galvani/data/view.h"
 #include "galvani/model/network.h"
 
 namespace galvani {
@@ -22,7 +23,10 @@ at::Tensor verdicts(const at::Tensor& logits);
 // How probable each verdict is, 0 for kNotANumber: [N] float.
 at::Tensor confidences(const at::Tensor& probabilities, const at::Tensor& verdicts);
 // A verdict's name: the model's for the class, else the data's.
-std::string verdict_name(const Network& network, const Dataset& data, std::int64_t verdict);
+std::string verdict_name(const Network& network, const Labelled& data, std::int64_t verdict);
+
+// Error(bad_input) if there is a label that the network cannot give. Unknown labels are none.
+void check_labels(const Network& network, const Labelled& data);
 
 struct Predictions {
   at::Tensor labels;         // [N] int64: the verdicts
@@ -39,8 +43,10 @@ Predictions predict(Network& network, const at::Tensor& images);
 // Replaces the scores of inputs whose two best are closer than that by those in canonical form; how many there were.
 std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::Tensor& logits);
 
-// The same over data of any size, in chunks, with a progress bar; Ctrl-C is honoured between chunks.
-Predictions predict_all(Network& network, const Dataset& data, const std::string& title);
+// The same over data of any size, chunk by chunk in order, with a progress bar; memory stays bounded, and Ctrl-C is
+// honoured between chunks. `first` is the index of the chunk's first input.
+void predict_stream(Network& network, const DataView& data, const std::string& title,
+                    const std::function<void(const Predictions& predictions, std::int64_t first)>& sink);
 
 struct Evaluation {
   std::int64_t images = 0;
@@ -51,9 +57,22 @@ struct Evaluation {
   std::int64_t reexamined = 0;
 };
 
-// Refuses data with labels the network cannot give.
-Evaluation evaluate(Network& network, const Dataset& data);
-Evaluation score(const Network& network, const Dataset& data, const Predictions& predictions);
+// Compares predictions with labels, chunk by chunk.
+class Scoring {
+ public:
+  // Refuses data without a label each, and with labels the network cannot give.
+  Scoring(const Network& network, const Labelled& data);
+  void add(const Predictions& predictions, std::int64_t first);
+  Evaluation result() const;
+
+ private:
+  at::Tensor labels_;
+  std::int64_t classes_;
+  at::Tensor counts_;  // [classes, 1 + classes]: row true, column kNotANumber or predicted
+  std::int64_t reexamined_ = 0;
+};
+
+Evaluation evaluate(Network& network, const DataView& data);
 
 // A sentence to warn with if the accuracy is far below what the card says, or near chance; the first suspect is the
 // preprocessing.

@@ -38,7 +38,7 @@ struct NetworkInfo {
   std::string sha256;      // of the file, and of external data that it names
   std::int64_t opset = 0;  // ONNX only
   std::string producer;
-  std::vector<std::int64_t> input;  // [C, H, W]
+  std::vector<std::int64_t> input;  // [C, H, W], or [channels, length] of a sound
   std::int64_t classes = 0;
   std::int64_t parameters = 0;     // trainable scalars
   bool softmax = false;            // the file ends in a softmax; logits are taken before it
@@ -108,7 +108,7 @@ struct Outputs {
   std::vector<at::Tensor> taps;            // as requested
   std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
   at::Tensor objective;                    // [N]
-  at::Tensor input_gradient;               // [N, C, H, W] per pixel unit (0..255)
+  at::Tensor input_gradient;               // [N, ...input] per unit of the file: of 0..255, of 16 bits
   std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
   std::vector<at::Tensor> mask_gradients;  // [N, neurons]
 };
@@ -119,7 +119,7 @@ class Network {
     CardFlags flags;
     Execution execution;                   // exactly this, as a campaign recorded it; by default the fastest is found
     std::int64_t micro_batch = 0;          // only the layout is left to find
-    std::vector<std::int64_t> data_shape;  // [C, H, W] of the data at hand, for files that do not state their input
+    std::vector<std::int64_t> data_shape;  // of the data at hand, for files that do not state their input
   };
 
   // Loads by content: ONNX or TorchScript. A `<path>.toml` beside the file is read too.
@@ -145,7 +145,8 @@ class Network {
   // Measures once per architecture which micro-batch and layout run fastest, and remembers it in the cache folder.
   const Execution& execution();
 
-  // images [N, C, H, W] uint8, or float on the 0..255 scale. Same bits for any number of workers.
+  // images [N, C, H, W] uint8, or float on the 0..255 scale; sounds [N, channels, length] int16, or float on that
+  // scale. Same bits for any number of workers.
   Outputs run(const at::Tensor& images, const Request& request);
   Outputs run(const at::Tensor& images) { return run(images, Request()); }
 
@@ -160,7 +161,8 @@ class Network {
   std::unique_ptr<Impl> impl_;
 };
 
-// Throws Error(bad_input) unless images of that data fit the network.
-void check_fits(const Network& network, const at::Tensor& images, const std::string& data_name);
+// Throws Error(bad_input) unless inputs of that shape, without the batch, fit the network.
+void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name);
+void check_fits(const Network& network, const at::Tensor& batch, const std::string& data_name);
 
 }  // namespace galvani

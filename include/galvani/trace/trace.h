@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "galvani/data/dataset.h"
+#include "galvani/data/view.h"
 #include "galvani/model/network.h"
 
 namespace galvani {
@@ -91,8 +91,8 @@ class Tracer {
   Traces trace(const at::Tensor& images) const;
 
   // Over data of any size, chunk by chunk in order, with a progress bar; memory stays bounded. What is in which
-  // micro-batch depends on the data alone. `first` is the index of the chunk's first image.
-  void stream(const Dataset& data, const std::string& title,
+  // micro-batch depends on the data alone. `first` is the index of the chunk's first input.
+  void stream(const DataView& data, const std::string& title,
               const std::function<void(const Traces& traces, std::int64_t first)>& sink) const;
 
  private:

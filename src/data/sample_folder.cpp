@@ -1,19 +1,23 @@
-// Folders of image files: a folder a class, a labels.csv beside the files, or no labels at all.
+// Folders of image or sound files: a folder a class, a labels.csv beside the files, or no labels at all.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 
+#include "audio_file.h"
 #include "bounds.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/text.h"
-#include "galvani/data/dataset.h"
+#include "galvani/data/labels.h"
 #include "image_file.h"
 #include "incomplete.h"
 #include "readers.h"
@@ -23,7 +27,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uint64_t kMaxTable = std::uint64_t{256} << 20;
-constexpr std::uint64_t kMaxImageFile = std::uint64_t{512} << 20;
+constexpr std::uint64_t kMaxSampleFile = std::uint64_t{1} << 30;
 
 // There may be millions of files, so their names are kept as short as they are.
 struct Listing {
@@ -38,15 +42,29 @@ bool hidden(const fs::path& path) {
   return path.filename().string().rfind('.', 0) == 0;
 }
 
-std::vector<fs::path> sorted_entries(const fs::path& folder, bool folders) {
+using Wanted = bool (*)(const fs::path& path);  // by the extension
+
+bool has_sample_extension(const fs::path& path) {
+  return has_image_extension(path) || has_sound_extension(path);
+}
+
+template <class Take>
+std::vector<fs::path> sorted_entries(const fs::path& folder, Take&& wanted) {
   std::vector<fs::path> result;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (hidden(entry.path())) continue;
-    bool wanted = folders ? entry.is_directory() : entry.is_regular_file() && has_image_extension(entry.path());
-    if (wanted) result.push_back(entry.path());
+    if (!hidden(entry.path()) && wanted(entry)) result.push_back(entry.path());
   }
   std::sort(result.begin(), result.end());
   return result;
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  return sorted_entries(folder, [](const fs::directory_entry& entry) { return entry.is_directory(); });
+}
+
+std::vector<fs::path> files_in(const fs::path& folder, Wanted wanted) {
+  return sorted_entries(
+      folder, [&](const fs::directory_entry& entry) { return wanted(entry.path()) && entry.is_regular_file(); });
 }
 
 std::optional<std::int64_t> to_number(const std::string& text) {
@@ -87,7 +105,7 @@ LabelTable read_table(const fs::path& folder, const fs::path& table) {
     if (cells.size() < 2) bad_input("{}: line {} is not of the form file,label", table.string(), number);
     fs::path file = cells[0];
     bool header = number == 1 && !fs::exists(folder / file);
-    if (header && !has_image_extension(file)) return;
+    if (header && !has_sample_extension(file)) return;
     // A table from elsewhere must not make us open files outside its folder.
     bool outside = file.is_absolute() || std::find(file.begin(), file.end(), "..") != file.end();
     if (outside)
@@ -127,7 +145,7 @@ Listing list_table(const fs::path& folder, const fs::path& table) {
   std::vector<std::optional<std::int64_t>> label_of;
   for (const std::string& word : rows.words) {
     auto it = index.find(word);
-    label_of.push_back(it != index.end() ? it->second : word.empty() ? Dataset::kUnlabelled : to_number(word));
+    label_of.push_back(it != index.end() ? it->second : word.empty() ? Labelled::kUnlabelled : to_number(word));
   }
   for (std::size_t i = 0; i < listing.files.size(); ++i) {
     const auto& label = label_of[rows.labels[i]];
@@ -139,69 +157,98 @@ Listing list_table(const fs::path& folder, const fs::path& table) {
   return listing;
 }
 
-Listing list_folder(const fs::path& path) {
-  if (fs::is_regular_file(path))
-    return {path, path.parent_path(), {path.filename().string()}, {Dataset::kUnlabelled}, {}};
-  if (fs::exists(path / kIncompleteMark))
-    bad_input("{}: is an export that did not come to its end; remove it and export again", path.string());
-  if (fs::path table = path / "labels.csv"; fs::is_regular_file(table)) return list_table(path, table);
+Listing list_files(const fs::path& path, Wanted wanted) {
   Listing listing{path, path, {}, {}, {}};
-  for (const fs::path& folder : sorted_entries(path, true)) {
-    std::vector<fs::path> files = sorted_entries(folder, false);
+  for (const fs::path& folder : folders_in(path)) {
+    std::vector<fs::path> files = files_in(folder, wanted);
     listing.labels.insert(listing.labels.end(), files.size(), static_cast<std::int64_t>(listing.class_names.size()));
     listing.class_names.push_back(folder.filename().string());
     for (const fs::path& file : files) listing.files.push_back((folder.filename() / file.filename()).string());
   }
   if (!listing.files.empty()) return listing;
   listing.class_names.clear();
-  for (const fs::path& file : sorted_entries(path, false)) listing.files.push_back(file.filename().string());
-  listing.labels.assign(listing.files.size(), Dataset::kUnlabelled);
+  for (const fs::path& file : files_in(path, wanted)) listing.files.push_back(file.filename().string());
+  listing.labels.assign(listing.files.size(), Labelled::kUnlabelled);
   return listing;
+}
+
+Listing list_folder(const fs::path& path) {
+  if (fs::is_regular_file(path))
+    return {path, path.parent_path(), {path.filename().string()}, {Labelled::kUnlabelled}, {}};
+  if (fs::exists(path / kIncompleteMark))
+    bad_input("{}: is an export that did not come to its end; remove it and export again", path.string());
+  if (fs::path table = path / "labels.csv"; fs::is_regular_file(table)) return list_table(path, table);
+  // Sounds among images do not count, as other files do not.
+  Listing images = list_files(path, has_image_extension);
+  return images.files.empty() ? list_files(path, has_sound_extension) : images;
 }
 
 class FolderSource final : public Source {
  public:
-  explicit FolderSource(Listing listing) : listing_(std::move(listing)) {
-    if (listing_.files.empty()) bad_input("{}: holds no PNG, JPEG, BMP or PNM images", listing_.root.string());
+  FolderSource(Listing listing, std::int64_t clip_length) : listing_(std::move(listing)), clip_length_(clip_length) {
+    if (listing_.files.empty())
+      bad_input("{}: holds no PNG, JPEG, BMP or PNM images and no WAV, AIFF or FLAC sounds", listing_.root.string());
   }
 
   std::int64_t size() const override { return static_cast<std::int64_t>(listing_.files.size()); }
   at::Tensor labels() override { return label_tensor(listing_.labels); }
   std::vector<std::string> class_names() const override { return listing_.class_names; }
 
-  at::Tensor images(const std::vector<std::int64_t>& rows) override {
+  SampleType type(std::int64_t row) override {
     QuietDecoders quiet;
-    fs::path first_path = file(rows.at(0));
-    Image first = decode(first_path);
-    at::Tensor result = empty_images(listing_.root.string(), static_cast<std::int64_t>(rows.size()), first.channels,
-                                     first.height, first.width);
-    auto* out = result.data_ptr<std::uint8_t>();
-    workers().run(static_cast<std::int64_t>(rows.size()), [&](std::int64_t i, int) {
+    if (typed_row_ != row) type_ = decode(file(row)).type;
+    typed_row_ = row;
+    return type_;
+  }
+
+  at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t like) override {
+    SampleType wanted = type(like);
+    QuietDecoders quiet;
+    auto n = static_cast<std::int64_t>(rows.size());
+    require_memory(listing_.root.string(), wanted.bytes() * rows.size());
+    at::Tensor result = at::empty(wanted.batch(n), wanted.dtype());
+    auto* out = static_cast<char*>(result.data_ptr());
+    workers().run(n, [&](std::int64_t i, int) {
       check_interrupt();
       fs::path path = file(rows[static_cast<std::size_t>(i)]);
-      Image image = i == 0 ? first : decode(path);
-      if (image.channels != first.channels || image.height != first.height || image.width != first.width)
-        bad_input("{}: images differ in size: {} is {} and {} is {}", listing_.root.string(),
-                  first_path.filename().string(), shape(first), path.filename().string(), shape(image));
-      std::copy(image.pixels.begin(), image.pixels.end(), out + i * static_cast<std::int64_t>(image.pixels.size()));
+      Sample sample = decode(path);
+      if (sample.type != wanted)
+        bad_input("{}: {}: {} is {} and {} is {}", listing_.root.string(),
+                  wanted.kind == SampleKind::image
+                      ? "images differ in size"
+                      : "clips differ, but must be of one length ([length=...] cuts or pads them), rate and channels",
+                  file(like).filename().string(), describe(wanted), path.filename().string(), describe(sample.type));
+      std::memcpy(out + static_cast<std::size_t>(i) * wanted.bytes(), sample.values.data_ptr(), wanted.bytes());
     });
     return result;
   }
 
  private:
   fs::path file(std::int64_t row) const { return listing_.folder / listing_.files[static_cast<std::size_t>(row)]; }
-  static Image decode(const fs::path& path) { return decode_image(read_file(path, kMaxImageFile), path.string()); }
-  static std::string shape(const Image& image) {
-    return fmt::format("{}x{} {}", image.width, image.height, image.channels == 1 ? "gray" : "colour");
+  Sample decode(const fs::path& path) const {
+    Sample sample = decode_sample(read_file(path, kMaxSampleFile), path.string());
+    if (sample.type.kind != SampleKind::audio || clip_length_ == 0) return sample;
+    std::int64_t missing = clip_length_ - sample.type.shape[1];
+    sample.type.shape[1] = clip_length_;
+    sample.values = missing > 0 ? at::constant_pad_nd(sample.values, {0, missing})
+                                : sample.values.narrow(1, 0, clip_length_).contiguous();
+    return sample;
+  }
+  static std::string describe(const SampleType& type) {
+    if (type.kind == SampleKind::audio) return type.shape_text();
+    return fmt::format("{}x{} {}", type.shape[2], type.shape[1], type.shape[0] == 1 ? "gray" : "colour");
   }
 
   Listing listing_;
+  std::int64_t clip_length_;
+  std::int64_t typed_row_ = -1;
+  SampleType type_;  // of that row
 };
 
 // A folder with nothing but train/, test/ and the like holds splits, not classes.
 bool holds_splits(const fs::path& folder) {
   static const std::set<std::string> names = {"train", "test", "val", "valid", "validation"};
-  std::vector<fs::path> folders = sorted_entries(folder, true);
+  std::vector<fs::path> folders = folders_in(folder);
   return !folders.empty() && std::all_of(folders.begin(), folders.end(), [](const fs::path& path) {
     return names.count(path.filename().string()) > 0;
   });
@@ -209,13 +256,13 @@ bool holds_splits(const fs::path& folder) {
 
 }  // namespace
 
-bool is_image_folder(const fs::path& path) {
-  if (fs::is_directory(path) || has_image_extension(path)) return true;
-  std::string head = read_head(path, 3);
-  return head == "\x89PN" || head == "\xff\xd8\xff";
+bool is_sample_folder(const fs::path& path) {
+  if (fs::is_directory(path) || has_sample_extension(path)) return true;
+  std::string head = read_head(path, 12);
+  return head.substr(0, 3) == "\x89PN" || head.substr(0, 3) == "\xff\xd8\xff" || is_sound(head);
 }
 
-std::unique_ptr<Source> open_image_folder(const OpenRequest& request) {
+std::unique_ptr<Source> open_sample_folder(const OpenRequest& request) {
   fs::path path = request.path;
   bool has_splits = fs::is_directory(path) && holds_splits(path);
   if (has_splits && fs::is_directory(path / request.split)) {
@@ -223,7 +270,7 @@ std::unique_ptr<Source> open_image_folder(const OpenRequest& request) {
   } else if (has_splits || request.explicit_split) {
     bad_input("{}: has no {} split", path.string(), printable(request.split));
   }
-  return std::make_unique<FolderSource>(list_folder(path));
+  return std::make_unique<FolderSource>(list_folder(path), request.clip_length);
 }
 
 }  // namespace galvani

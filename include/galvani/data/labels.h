@@ -1,0 +1,28 @@
+// What is known of inputs besides their values: a name for the whole, a label each, names of the classes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace galvani {
+
+struct Labelled {
+  static constexpr std::int64_t kUnlabelled = -1;
+  static constexpr std::int64_t kMaxClasses = 1 << 20;
+
+  std::string name;                      // the spec it was made from, such as "mnist:test[0:1000]"
+  at::Tensor labels;                     // [N] int64, kUnlabelled where unknown
+  std::vector<std::string> class_names;  // may be empty; else one for each label that can occur, all different
+
+  bool labelled() const;                             // there are inputs, and every one has a label
+  std::int64_t classes() const;                      // number of class names, or the largest label + 1
+  std::string class_name(std::int64_t label) const;  // its name, or the number as text
+};
+
+// Throws Error(bad_input) naming `data.name` unless labels and class names fit together.
+void validate(const Labelled& data);
+
+}  // namespace galvani

@@ -1,0 +1,58 @@
+// Labelled inputs that need not be in memory: rows are fetched when they are asked for, so that whoever takes some at a
+// time can go through more of them than any memory holds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "galvani/data/dataset.h"
+#include "galvani/data/labels.h"
+#include "galvani/data/sample.h"
+
+namespace galvani {
+
+class DataView : public Labelled {
+ public:
+  // [rows.size(), ...type.shape] of type.dtype(); rows are in [0, size()), in any order.
+  using Fetch = std::function<at::Tensor(const std::vector<std::int64_t>& rows)>;
+
+  // Error(bad_input) unless labels and class names fit together.
+  DataView(Labelled about, SampleType type, Fetch fetch);
+  // What is in memory is a view, too. NOLINTNEXTLINE(google-explicit-constructor)
+  DataView(const Dataset& data);
+
+  std::int64_t size() const { return labels.size(0); }
+  const SampleType& type() const { return type_; }
+
+  // [rows, ...type().shape] of type().dtype(), contiguous. What a source finds wrong with a row is found here.
+  at::Tensor fetch(std::int64_t first, std::int64_t count) const;
+  at::Tensor fetch(const std::vector<std::int64_t>& rows) const;
+
+  // Calls `take` with one piece after the other, of at most `piece` rows, and the number of its first row. Ctrl-C is
+  // honoured between pieces.
+  void for_each_piece(std::int64_t piece,
+                      const std::function<void(const at::Tensor& rows, std::int64_t first)>& take) const;
+
+  // The rows at `indices` (in that order, repeats allowed).
+  DataView subset(const std::vector<std::int64_t>& indices) const;
+  // All of it; Error(bad_input) if it does not fit the memory, or is no images.
+  Dataset load() const;
+
+ private:
+  SampleType type_;
+  std::shared_ptr<const Fetch> fetch_;
+};
+
+// One after the other. Types must agree; so must class names, where both have them.
+DataView concatenate(const std::vector<DataView>& parts);
+
+// SHA-256 of shape, values and labels, read piece by piece.
+std::string content_hash(const DataView& data);
+
+// Opens what a spec names, as load_data does; only labels are read.
+DataView open_data(const std::string& spec, const std::string& default_split = "test");
+
+}  // namespace galvani

@@ -1,0 +1,29 @@
+// One sound file, read and written by libsndfile.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace galvani {
+
+struct Sound {
+  std::int64_t channels = 0;
+  std::int64_t length = 0;
+  std::int64_t rate = 0;
+  std::vector<std::int16_t> samples;  // [channels, length]
+};
+
+bool is_sound(std::string_view head);  // the first 12 bytes of a WAV, AIFF or FLAC file
+bool has_sound_extension(const std::filesystem::path& path);
+
+// 16-bit samples as they are, wider integers by their upper 16 bits, floating point rounded from -1..1.
+// Error(bad_input) naming `what` for what is damaged or of another format.
+Sound decode_sound(std::string_view bytes, const std::string& what);
+
+// A WAV file of [channels, length] samples.
+std::string encode_wav(const std::int16_t* samples, std::int64_t channels, std::int64_t length, std::int64_t rate);
+
+}  // namespace galvani

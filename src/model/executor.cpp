@@ -11,6 +11,7 @@
 #include "galvani/base/runtime.h"
 #include "model/graph_tools.h"
 #include "model/limits.h"
+#include "model/random_layers.h"
 
 namespace galvani {
 namespace {
@@ -81,12 +82,14 @@ std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at:
 }
 
 Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label)
-    : module_(std::move(frozen.module)), names_(std::move(names)), graph_(std::move(frozen.graph)) {
+    : label_(label), module_(std::move(frozen.module)), names_(std::move(names)), graph_(std::move(frozen.graph)) {
   check_groups(*graph_->block(), label);
   if (graph_->inputs().size() != kFixedInputs)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);
   keep_only_logits(*graph_, label, softmax_);
   torch::jit::EliminateDeadCode(graph_);
+  random_layers_ = count_random_layers(*graph_);
+  draw_from_scope(*graph_, RandomMode::noise, label);
   find_taps();
 }
 
@@ -187,9 +190,9 @@ std::optional<LinearLayer> Executor::linear_layer(int tap) const {
 }
 
 std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                           const std::vector<int>& inputs_of) {
+                                           const std::vector<int>& inputs_of, bool random) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& cached = plans_[{taps, masks, form, inputs_of}];
+  auto& cached = plans_[{taps, masks, form, inputs_of, random}];
   if (cached) return cached;
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
@@ -211,6 +214,7 @@ std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const s
   }
   for (int tap : inputs_of) graph->registerOutput(layer_input(nodes[sites_[static_cast<std::size_t>(tap)].node]));
   if (form != Form::whole) activate_in_place(*graph, means);
+  if (random) draw_from_scope(*graph, RandomMode::awake, label_);
   torch::jit::EliminateDeadCode(graph);
   cached = std::make_shared<const Plan>(graph, module_._ivalue());
   return cached;

@@ -54,6 +54,7 @@ class Executor {
   // What LibTorch said when running failed, in one line that names the node.
   std::string explain(const std::exception& error) const;
   bool ends_in_softmax() const { return softmax_; }
+  std::int64_t random_layers() const { return random_layers_; }
   bool has_hidden_layers() const { return hidden_layers_; }  // layers inside loops or branches: cannot be tapped
   // Identifies the architecture, not the weights.
   std::string structure() const;
@@ -73,9 +74,10 @@ class Executor {
     whole_final,  // its value; activation functions may work in place where no one sees the difference
     means,        // the mean per neuron, taken as soon as the value exists so that its memory is free again; in place
   };
-  // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`.
+  // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`. `random`: dropout and its like
+  // draw from the RandomScope.
   std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                   const std::vector<int>& inputs_of = {});
+                                   const std::vector<int>& inputs_of = {}, bool random = false);
   std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
 
@@ -84,15 +86,18 @@ class Executor {
   std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
   std::string onnx_node_of(const torch::jit::Node* node) const;
 
+  std::string label_;
   torch::jit::Module module_;
   GraphNames names_;
   std::shared_ptr<torch::jit::Graph> graph_;
   std::vector<Tap> taps_;
   std::vector<Site> sites_;  // of taps_
   bool softmax_ = false;
+  std::int64_t random_layers_ = 0;
   bool hidden_layers_ = false;
   std::mutex mutex_;
-  std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>>, std::shared_ptr<const Plan>> plans_;
+  std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>, bool>, std::shared_ptr<const Plan>>
+      plans_;
 };
 
 }  // namespace galvani

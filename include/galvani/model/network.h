@@ -41,6 +41,7 @@ struct NetworkInfo {
   std::vector<std::int64_t> input;  // [C, H, W]
   std::int64_t classes = 0;
   std::int64_t parameters = 0;     // trainable scalars
+  std::int64_t random_layers = 0;  // dropout, which Request::random wakes, and noise
   bool softmax = false;            // the file ends in a softmax; logits are taken before it
   std::int64_t fixed_batch = 0;    // the graph takes only this batch size; 0: any
   std::vector<std::string> notes;  // what a user should know, such as values that cannot be tapped
@@ -82,7 +83,7 @@ struct Pass {
   std::int64_t first;            // index of row 0 in the request
   std::int64_t count;            // rows before the padding
 };
-// A scalar for every row: [B]. Called from several threads at once, with gradients recorded.
+// A scalar for every row, [B], or K of them, [B, K]. Called from several threads at once, with gradients recorded.
 using Objective = std::function<at::Tensor(const Pass&)>;
 
 // Multiplies a tap's value, neuron by neuron, before the rest of the network sees it.
@@ -91,26 +92,48 @@ struct Mask {
   at::Tensor factor;  // [neurons], or [N, neurons] for one mask per input
 };
 
+// Dropout works as in training; everything else stays in evaluation mode. What row i draws, for dropout and for noise
+// that the graph itself adds, follows from the seed and `first_row + i` alone, not from threads or other rows.
+struct RandomLayers {
+  std::uint64_t seed = 0;
+  std::int64_t first_row = 0;
+};
+
+// With K objectives each gradient has a second axis of K: [N, K, ...] in place of [N, ...].
+struct Outputs {
+  at::Tensor logits;                       // [N, classes] float
+  std::vector<at::Tensor> taps;            // as requested
+  std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
+  at::Tensor objective;                    // [N] or [N, K]
+  at::Tensor input_gradient;               // [N, C, H, W] per pixel unit (0..255)
+  std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
+  std::vector<at::Tensor> mask_gradients;  // [N, neurons]
+  std::vector<at::Tensor> reduced;         // what the reducer made of each micro-batch, joined along the first axis
+};
+
+// Called in the worker with the results of one micro-batch: rows [first, first + count) of the request, shapes as above
+// with `count` in place of N. What it returns is joined in the order of the request: [count, ...] tensors give
+// [N, ...], sums kept as [1, ...] give one row per micro-batch, to be added up in a fixed order. Called from several
+// threads at once; REQUIRES as many tensors from every call.
+using Reducer = std::function<std::vector<at::Tensor>(const Outputs& part, std::int64_t first)>;
+
 struct Request {
   std::vector<int> taps;  // indices into Network::taps()
   TapForm form = TapForm::neurons;
   std::vector<int> layer_inputs;  // taps whose layer's input is wanted, in full; each must have a linear_layer
   std::vector<Mask> masks;
-  Objective objective;  // if set, its sum is differentiated
+  Objective objective;          // if set, its sum is differentiated
+  std::int64_t objectives = 0;  // K, if the objective gives [B, K]: each is differentiated, after one forward pass
   bool input_gradient = false;
   bool tap_gradients = false;   // always full form
   bool mask_gradients = false;  // [N, neurons]
   bool alone = false;           // canonical form: every input in a batch of its own; the same bits in any context
-};
-
-struct Outputs {
-  at::Tensor logits;                       // [N, classes] float
-  std::vector<at::Tensor> taps;            // as requested
-  std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
-  at::Tensor objective;                    // [N]
-  at::Tensor input_gradient;               // [N, C, H, W] per pixel unit (0..255)
-  std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
-  std::vector<at::Tensor> mask_gradients;  // [N, neurons]
+  // If set, taps, layer inputs and gradients go to it alone and never exist for all rows at once.
+  Reducer reducer;
+  // Rows that belong together, such as the steps of a path: [0, group), [group, 2·group), ... A micro-batch holds whole
+  // groups; a group larger than that is cut into pieces, which one worker takes in order. REQUIRES N % group == 0.
+  std::int64_t group = 1;
+  std::optional<RandomLayers> random;  // absent: dropout does nothing, noise is that of seed 0
 };
 
 class Network {

@@ -153,6 +153,13 @@ void Executor::keep_taps(const std::vector<std::size_t>& indices, std::vector<Ta
   plans_.clear();
 }
 
+std::unique_ptr<Executor> Executor::with_weights(FrozenModule frozen) const {
+  auto other = std::make_unique<Executor>(std::move(frozen), names_, label_);
+  other->taps_ = taps_;
+  other->sites_ = sites_;
+  return other;
+}
+
 std::string Executor::explain(const std::exception& error) const {
   return first_line(error.what(), names_.node);
 }

@@ -51,6 +51,8 @@ class Executor {
   static constexpr std::int64_t kUnknownAxis = -2;  // `axis` of an activation that follows no layer
   // Replaces the taps by those at `indices`, now with shapes.
   void keep_taps(const std::vector<std::size_t>& indices, std::vector<Tap> described);
+  // The same network with other weights, which are in `frozen`.
+  std::unique_ptr<Executor> with_weights(FrozenModule frozen) const;
   // What LibTorch said when running failed, in one line that names the node.
   std::string explain(const std::exception& error) const;
   bool ends_in_softmax() const { return softmax_; }

@@ -26,6 +26,12 @@ struct Network::Impl {
   std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order
   std::string original;                               // the ONNX file, to write new weights into
   std::filesystem::path folder;
+  std::string loaded_weights;         // hash of the weights as loaded, once they may have changed
+  std::uint64_t weights_version = 0;  // how often they may have
+
+  // Whoever changes weights calls this first, and again when anything made from them (a packed copy) is out of date.
+  void weights_change();
+  std::string weights_hash() const;
 
   // Runs zeros through every tap to learn shapes, classes and whether the batch size is free.
   void probe(const std::vector<std::int64_t>& data_shape);

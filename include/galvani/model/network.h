@@ -65,6 +65,13 @@ struct Layer {
   std::int64_t parameters = 0;
 };
 
+// A floating-point tensor that the graph reads.
+struct NamedParameter {
+  std::string name;                 // of the ONNX initialiser, or the path in the TorchScript module
+  std::vector<std::int64_t> shape;  // may be []
+  bool trainable;                   // a weight; otherwise a running statistic or a constant of the file
+};
+
 // How forward passes are cut into pieces: what gives the bits of a result, besides the input itself.
 struct Execution {
   std::int64_t micro_batch = 0;  // inputs a kernel call sees; 0: choose by measurement
@@ -171,6 +178,21 @@ class Network {
   // images [N, C, H, W] uint8, or float on the 0..255 scale. Same bits for any number of workers.
   Outputs run(const at::Tensor& images, const Request& request);
   Outputs run(const at::Tensor& images) { return run(images, Request()); }
+
+  // All that can be read and set by name, weights first.
+  std::vector<NamedParameter> parameters() const;
+  at::Tensor parameter(const std::string& name) const;  // a copy, float
+  // The network computes with the new values from now on. `value` float of the parameter's shape.
+  void set_parameter(const std::string& name, const at::Tensor& value);
+
+  // Says what the network computes with: the file's SHA-256 while its weights are as loaded, another hash while they
+  // are not. What was learned from one network (a profile) is no good for another.
+  std::string identity() const;
+  // Goes up whenever the weights may have changed; cheap.
+  std::uint64_t weights_version() const;
+
+  // An independent network in the same state: weights, card, execution.
+  std::unique_ptr<Network> clone() const;
 
   // Writes the weights and card back in the format the model came in; what is loaded from it gives the same bits.
   void save(const std::filesystem::path& path);

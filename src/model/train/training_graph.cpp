@@ -39,6 +39,7 @@ void set_attribute(torch::jit::Module& module, const std::string& path, const at
 }  // namespace
 
 TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(impl), code_(training_code(impl)) {
+  impl.weights_change();
   impl.module.train();
   std::set<std::string> trainable(impl.trainable.begin(), impl.trainable.end());
   for (const std::string& name : impl.trainable) {
@@ -90,6 +91,7 @@ void TrainingGraph::merge_statistics(std::int64_t slots) {
     for (std::int64_t slot = 1; slot < slots; ++slot) sum.add_(replica_statistics_[static_cast<std::size_t>(slot)][i]);
     statistics_[i].copy_(sum.div_(static_cast<double>(slots)));
   }
+  impl_.weights_change();
 }
 
 }  // namespace galvani

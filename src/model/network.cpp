@@ -13,6 +13,7 @@
 #include "galvani/base/log.h"
 #include "model/graph_tools.h"
 #include "model/network_impl.h"
+#include "model/number_types.h"
 #include "model/onnx/program.h"
 #include "model/torchscript/archive.h"
 
@@ -38,10 +39,13 @@ auto guarded(const std::string& label, const char* what, Step step) {
 
 std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path& folder, const std::string& label) {
   auto impl = std::make_unique<Network::Impl>();
-  onnx::Program program = onnx::import_onnx(bytes, folder, label);
+  onnx::Program program = onnx::import_onnx(bytes, folder, label, onnx::HalfTypes::widened);
   if (program.inputs.size() != 1)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, program.inputs.size());
-  if (program.inputs[0].type != at::kFloat) bad_input("{}: its input is not of type float", label);
+  at::ScalarType number = program.inputs[0].type;
+  if (number != at::kFloat && number != at::kByte)
+    bad_input("{}: its input is of type {}; images can be float32, float16 or uint8", label, c10::toString(number));
+  impl->info.number = number == at::kByte ? "uint8" : program.widened ? "float16" : "float32";
   impl->module = torch::jit::Module("onnx_model");
   onnx::build_module(program, label, impl->module);
   GraphNames names;
@@ -49,6 +53,7 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
     names.parameter[parameter.attribute] = parameter.initializer;
     // Constants that the importer computed have no place in the file.
     if (!parameter.initializer.empty()) impl->initializer_of[parameter.attribute] = parameter.initializer;
+    if (parameter.stored != parameter.value.scalar_type()) impl->narrow[parameter.attribute] = parameter.stored;
     if (parameter.trainable) {
       impl->trainable.push_back(parameter.attribute);
       impl->info.parameters += parameter.value.numel();
@@ -73,9 +78,8 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   if (!program.external_sha256.empty()) impl->info.sha256 = sha256(impl->info.sha256 + program.external_sha256);
   impl->original = std::move(bytes);
   impl->folder = folder;
-  impl->executor = guarded(label, "cannot be prepared for running", [&] {
-    return std::make_unique<Executor>(freeze_import(impl->module), std::move(names), label);
-  });
+  impl->executor = guarded(label, "cannot be prepared for running",
+                           [&] { return std::make_unique<Executor>(impl->freeze(), std::move(names), label); });
   return impl;
 }
 
@@ -86,6 +90,8 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
   if (!card.empty()) impl->card = ModelCard::from_json(card, label);
   impl->info.format = "torchscript";
   impl->info.sha256 = sha256(bytes);
+  impl->narrow = widen_tensors(impl->module);
+  if (!impl->narrow.empty()) impl->info.number = "float16";
   for (const auto& parameter : impl->module.named_parameters()) {
     impl->trainable.push_back(parameter.name);
     impl->info.parameters += parameter.value.numel();
@@ -93,11 +99,47 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
       impl->info.notes.push_back("the weights '" + parameter.name + "' contain NaN or infinity");
   }
   impl->executor = guarded(label, "cannot be prepared for running", [&] {
-    FrozenModule frozen = freeze_script(impl->module);
+    FrozenModule frozen = impl->freeze();
     torchscript::check_graph(*frozen.graph, label);
     return std::make_unique<Executor>(std::move(frozen), GraphNames(), label);
   });
   return impl;
+}
+
+// A TorchScript graph does not state the number type of its input: the card may, or bytes are what it runs on.
+void take_bytes(Network::Impl& impl, const std::string& label) {
+  impl.info.number = "uint8";
+  impl.executor = std::make_unique<Executor>(impl.freeze(), GraphNames(), label);
+}
+
+void settle_number_type(Network::Impl& impl, const std::string& label) {
+  bool stated = !impl.card.number.empty() && impl.card.number != impl.info.number;
+  if (stated && (impl.info.format == "onnx" || impl.card.number != "uint8"))
+    bad_input("{}: takes {} input, not {} as stated", label, impl.info.number, impl.card.number);
+  if (stated) take_bytes(impl, label);
+  if (impl.info.number == "float16")
+    log::debug("{}: its float16 is run in float32, for which this processor has kernels", label);
+  // Bytes between 0 and 1 are what nobody means.
+  Preprocess& range = impl.card.preprocess;
+  if (impl.takes_bytes() && range.low == 0 && range.high == 1) range.high = 255;
+}
+
+void probe_number_types(Network::Impl& impl, const std::string& label, const std::vector<std::int64_t>& data_shape) {
+  bool open = impl.info.format != "onnx" && impl.card.number.empty() && impl.info.number == "float32";
+  NetworkInfo before = impl.info;
+  try {
+    return impl.probe(data_shape);
+  } catch (const Error& as_floats) {
+    if (!open || as_floats.code() != ErrorCode::bad_input) throw;
+    try {
+      impl.info = before;
+      take_bytes(impl, label);
+      settle_number_type(impl, label);
+      return impl.probe(data_shape);
+    } catch (const std::exception&) {
+    }
+    throw;
+  }
 }
 
 std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const std::string& label,
@@ -119,7 +161,8 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
   if (impl->executor->has_hidden_layers())
     impl->info.notes.emplace_back("layers inside loops or branches that depend on the data cannot be tapped");
   guarded(label, "cannot be run", [&] {
-    impl->probe(options.data_shape);
+    settle_number_type(*impl, label);
+    probe_number_types(*impl, label, options.data_shape);
     return 0;
   });
   for (const std::string& note : impl->info.notes) log::warn("{}: {}", label, note);
@@ -127,6 +170,14 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
 }
 
 }  // namespace
+
+FrozenModule Network::Impl::freeze() {
+  bool imported = info.format == "onnx";
+  FrozenModule frozen = imported ? freeze_import(module) : freeze_script(module);
+  if (!imported && !narrow.empty()) widen_graph(*frozen.graph);
+  if (takes_bytes()) take_bytes_as_floats(*frozen.graph);
+  return frozen;
+}
 
 const char* to_string(TapKind kind) {
   switch (kind) {
@@ -214,7 +265,7 @@ std::vector<Layer> Network::layers() const {
   std::int64_t batch = std::max<std::int64_t>(1, impl_->info.fixed_batch);
   std::vector<std::int64_t> shape = impl_->info.input;
   shape.insert(shape.begin(), batch);
-  at::Tensor input = impl_->card.preprocess.apply(at::zeros(shape, at::kByte));
+  at::Tensor input = impl_->prepare(at::zeros(shape, at::kByte), {});
   std::vector<at::Tensor> values = impl_->executor->plan_for(sites)->run(input, {});
   std::vector<Layer> result;
   for (std::size_t i = 0; i < operators.size(); ++i) {
@@ -231,6 +282,7 @@ void Network::save(const fs::path& path) {
   Impl& impl = *impl_;
   // A TorchScript graph does not state its input, so the card does.
   if (impl.info.format != "onnx" && impl.card.input.empty()) impl.card.input = impl.info.input;
+  if (impl.info.format != "onnx" && impl.takes_bytes()) impl.card.number = impl.info.number;
   std::string card = impl.card.to_json();
   if (impl.info.format == "onnx") {
     std::map<std::string, at::Tensor> values;
@@ -239,10 +291,12 @@ void Network::save(const fs::path& path) {
     write_file(path, onnx::update_onnx(impl.original, impl.folder, impl.info.path, values, {{kCardKey, card}}));
     return;
   }
+  torch::jit::Module module = impl.narrow.empty() ? impl.module : impl.module.deepcopy();
+  narrow_tensors(module, impl.narrow);
   // People who load the file elsewhere expect trainable parameters.
-  for (at::Tensor parameter : impl.module.parameters()) parameter.requires_grad_(parameter.is_floating_point());
-  std::string bytes = torchscript::save_module(impl.module, card);
-  for (at::Tensor parameter : impl.module.parameters()) parameter.requires_grad_(false);
+  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(parameter.is_floating_point());
+  std::string bytes = torchscript::save_module(module, card);
+  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
   write_file(path, bytes);
 }
 

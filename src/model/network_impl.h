@@ -24,10 +24,15 @@ struct Network::Impl {
   std::int64_t wanted_micro_batch = 0;                // 0: any
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
   std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order
+  std::map<std::string, at::ScalarType> narrow;       // attributes that are float16 in the file and float32 here
   std::string original;                               // the ONNX file, to write new weights into
   std::filesystem::path folder;
   std::string loaded_weights;         // hash of the weights as loaded, once they may have changed
   std::uint64_t weights_version = 0;  // how often they may have
+
+  bool takes_bytes() const { return info.number == "uint8"; }
+  // The evaluation graph of the module as it is now.
+  FrozenModule freeze();
 
   // Whoever changes weights calls this first, and again when anything made from them (a packed copy) is out of date.
   void weights_change();

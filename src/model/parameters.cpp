@@ -2,13 +2,11 @@
 #include <fmt/format.h>
 #include <torch/script.h>
 
-#include <map>
 #include <set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/options.h"
-#include "model/freeze.h"
 #include "model/graph_tools.h"
 #include "model/network_impl.h"
 
@@ -40,10 +38,10 @@ std::vector<Place> places(const Network::Impl& impl) {
   return result;
 }
 
-at::Tensor tensor_of(const Network::Impl& impl, const std::string& name) {
+std::string path_of(const Network::Impl& impl, const std::string& name) {
   std::vector<std::string> names;
   for (const Place& place : places(impl)) {
-    if (place.info.name == name) return attribute_at(impl.module, place.path);
+    if (place.info.name == name) return place.path;
     names.push_back(place.info.name);
   }
   std::string near = nearest_word(name, names);
@@ -76,17 +74,21 @@ std::vector<NamedParameter> Network::parameters() const {
 }
 
 at::Tensor Network::parameter(const std::string& name) const {
-  return tensor_of(*impl_, name).detach().to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  return attribute_at(impl_->module, path_of(*impl_, name))
+      .detach()
+      .to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
 void Network::set_parameter(const std::string& name, const at::Tensor& value) {
-  at::Tensor tensor = tensor_of(*impl_, name);
+  std::string path = path_of(*impl_, name);
+  at::Tensor tensor = attribute_at(impl_->module, path);
   if (value.sizes() != tensor.sizes() || value.scalar_type() != at::kFloat)
     bad_usage("the parameter '{}' of {} takes float values of shape [{}]", printable(name), impl_->info.path,
               fmt::format("{}", fmt::join(tensor.sizes(), ", ")));
   impl_->weights_change();
   at::NoGradGuard no_grad;
-  tensor.copy_(value);
+  auto narrow = impl_->narrow.find(path);
+  tensor.copy_(narrow == impl_->narrow.end() ? value : value.to(narrow->second));
 }
 
 std::string Network::identity() const {
@@ -115,8 +117,8 @@ std::unique_ptr<Network> Network::clone() const {
   impl->folder = from.folder;
   impl->loaded_weights = from.loaded_weights;
   impl->weights_version = from.weights_version;
-  impl->executor = from.executor->with_weights(from.info.format == "onnx" ? freeze_import(impl->module)
-                                                                          : freeze_script(impl->module));
+  impl->narrow = from.narrow;
+  impl->executor = from.executor->with_weights(impl->freeze());
   return std::unique_ptr<Network>(new Network(std::move(impl)));
 }
 

@@ -362,6 +362,7 @@ std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& imp
 
 at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& form) const {
   at::Tensor input = card.preprocess.apply(images);
+  if (takes_bytes()) input.round_().clamp_(0, 255);
   return form.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast) : input;
 }
 

@@ -39,6 +39,7 @@ struct NetworkInfo {
   std::int64_t opset = 0;  // ONNX only
   std::string producer;
   std::vector<std::int64_t> input;  // [C, H, W]
+  std::string number = "float32";   // of its input: "float32", "float16" (all of it runs in float32) or "uint8"
   std::int64_t classes = 0;
   std::int64_t parameters = 0;     // trainable scalars
   std::int64_t random_layers = 0;  // dropout, which Request::random wakes, and noise
@@ -182,7 +183,8 @@ class Network {
   // All that can be read and set by name, weights first.
   std::vector<NamedParameter> parameters() const;
   at::Tensor parameter(const std::string& name) const;  // a copy, float
-  // The network computes with the new values from now on. `value` float of the parameter's shape.
+  // The network computes with the new values from now on. `value` float of the parameter's shape; rounded if the file
+  // stores float16.
   void set_parameter(const std::string& name, const at::Tensor& value);
 
   // Says what the network computes with: the file's SHA-256 while its weights are as loaded, another hash while they

@@ -278,7 +278,7 @@ class Training {
     }
     at::AutoGradMode enable(true);
     Rng dropout = stream.derive("dropout").derive(static_cast<std::uint64_t>(slot));
-    at::Tensor logits = graph_.forward(slot, impl_.card.preprocess.apply(images), dropout);
+    at::Tensor logits = graph_.forward(slot, impl_.prepare(images, {}), dropout);
     at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, -100, options_.label_smoothing);
     SlotResult result;
     result.gradients = torch::autograd::grad({loss / static_cast<double>(batch)}, graph_.parameters(), {}, c10::nullopt,

@@ -9,6 +9,7 @@
 
 #include "galvani/base/error.h"
 #include "model/graph_tools.h"
+#include "model/number_types.h"
 #include "model/random_layers.h"
 
 namespace galvani {
@@ -19,6 +20,7 @@ using torch::jit::Graph;
 torch::jit::Code training_code(const Network::Impl& impl) {
   std::shared_ptr<Graph> graph = impl.module.get_method("forward").graph()->copy();
   torch::jit::Inline(*graph);
+  if (impl.takes_bytes()) take_bytes_as_floats(*graph);
   bool softmax = false;
   keep_only_logits(*graph, impl.info.path, softmax);
   draw_from_scope(*graph, RandomMode::training, impl.info.path);
@@ -39,6 +41,8 @@ void set_attribute(torch::jit::Module& module, const std::string& path, const at
 }  // namespace
 
 TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(impl), code_(training_code(impl)) {
+  if (!impl.narrow.empty())
+    bad_input("{}: its weights are float16, so it cannot be trained; export it in float32", impl.info.path);
   impl.weights_change();
   impl.module.train();
   std::set<std::string> trainable(impl.trainable.begin(), impl.trainable.end());

@@ -81,11 +81,17 @@ std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at:
   return result;
 }
 
-Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label)
+Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output)
     : label_(label), module_(std::move(frozen.module)), names_(std::move(names)), graph_(std::move(frozen.graph)) {
   check_groups(*graph_->block(), label);
   if (graph_->inputs().size() != kFixedInputs)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);
+  if (any_output) {
+    whole_ = graph_->copy();
+    spread_outputs(*whole_, label);
+    draw_from_scope(*whole_, RandomMode::noise, label);
+    torch::jit::EliminateDeadCode(whole_);
+  }
   keep_only_logits(*graph_, label, softmax_);
   torch::jit::EliminateDeadCode(graph_);
   random_layers_ = count_random_layers(*graph_);
@@ -154,7 +160,7 @@ void Executor::keep_taps(const std::vector<std::size_t>& indices, std::vector<Ta
 }
 
 std::unique_ptr<Executor> Executor::with_weights(FrozenModule frozen) const {
-  auto other = std::make_unique<Executor>(std::move(frozen), names_, label_);
+  auto other = std::make_unique<Executor>(std::move(frozen), names_, label_, whole_ != nullptr);
   other->taps_ = taps_;
   other->sites_ = sites_;
   return other;
@@ -232,6 +238,17 @@ std::shared_ptr<const Plan> Executor::plan_for(const std::vector<Site>& sites) {
   std::vector<Node*> nodes = top_level(*graph);
   for (const Site& site : sites) graph->registerOutput(nodes[site.node]->output(site.output));
   return std::make_shared<const Plan>(graph, module_._ivalue());
+}
+
+std::shared_ptr<const Plan> Executor::output_plan(bool random) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& cached = output_plans_[random];
+  if (cached) return cached;
+  std::shared_ptr<Graph> graph = whole_->copy();
+  activate_in_place(*graph, {});
+  if (random) draw_from_scope(*graph, RandomMode::awake, label_);
+  cached = std::make_shared<const Plan>(graph, module_._ivalue());
+  return cached;
 }
 
 }  // namespace galvani

@@ -43,8 +43,8 @@ class Plan {
 
 class Executor {
  public:
-  // `label` names the file in errors.
-  Executor(FrozenModule frozen, GraphNames names, const std::string& label);
+  // `label` names the file in errors. `any_output`: what the graph itself gives can be run, too.
+  Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output);
 
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }
@@ -82,6 +82,8 @@ class Executor {
                                    const std::vector<int>& inputs_of = {}, bool random = false);
   std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
+  // Returns what the graph itself gives. REQUIRES any_output.
+  std::shared_ptr<const Plan> output_plan(bool random);
 
  private:
   void find_taps();
@@ -92,12 +94,14 @@ class Executor {
   torch::jit::Module module_;
   GraphNames names_;
   std::shared_ptr<torch::jit::Graph> graph_;
+  std::shared_ptr<torch::jit::Graph> whole_;  // with the outputs of the file; null unless any may be asked for
   std::vector<Tap> taps_;
   std::vector<Site> sites_;  // of taps_
   bool softmax_ = false;
   std::int64_t random_layers_ = 0;
   bool hidden_layers_ = false;
   std::mutex mutex_;
+  std::map<bool, std::shared_ptr<const Plan>> output_plans_;  // with random layers or not
   std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>, bool>, std::shared_ptr<const Plan>>
       plans_;
 };

@@ -37,8 +37,10 @@ auto guarded(const std::string& label, const char* what, Step step) {
   }
 }
 
-std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path& folder, const std::string& label) {
+std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path& folder, const std::string& label,
+                                               bool any_output) {
   auto impl = std::make_unique<Network::Impl>();
+  impl->any_output = any_output;
   onnx::Program program = onnx::import_onnx(bytes, folder, label, onnx::HalfTypes::widened);
   if (program.inputs.size() != 1)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, program.inputs.size());
@@ -60,6 +62,7 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
     }
   }
   names.node = program.node_of_variable;
+  for (const auto& port : program.outputs) impl->output_names.push_back(port.name);
   impl->info.format = "onnx";
   impl->info.opset = program.opset;
   impl->info.producer = program.producer;
@@ -78,13 +81,16 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   if (!program.external_sha256.empty()) impl->info.sha256 = sha256(impl->info.sha256 + program.external_sha256);
   impl->original = std::move(bytes);
   impl->folder = folder;
-  impl->executor = guarded(label, "cannot be prepared for running",
-                           [&] { return std::make_unique<Executor>(impl->freeze(), std::move(names), label); });
+  impl->executor = guarded(label, "cannot be prepared for running", [&] {
+    return std::make_unique<Executor>(impl->freeze(), std::move(names), label, any_output);
+  });
   return impl;
 }
 
-std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, const std::string& label) {
+std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, const std::string& label,
+                                                      bool any_output) {
   auto impl = std::make_unique<Network::Impl>();
+  impl->any_output = any_output;
   std::string card;
   torchscript::load_module(bytes, label, impl->module, card);
   if (!card.empty()) impl->card = ModelCard::from_json(card, label);
@@ -101,7 +107,7 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
   impl->executor = guarded(label, "cannot be prepared for running", [&] {
     FrozenModule frozen = impl->freeze();
     torchscript::check_graph(*frozen.graph, label);
-    return std::make_unique<Executor>(std::move(frozen), GraphNames(), label);
+    return std::make_unique<Executor>(std::move(frozen), GraphNames(), label, any_output);
   });
   return impl;
 }
@@ -109,7 +115,7 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
 // A TorchScript graph does not state the number type of its input: the card may, or bytes are what it runs on.
 void take_bytes(Network::Impl& impl, const std::string& label) {
   impl.info.number = "uint8";
-  impl.executor = std::make_unique<Executor>(impl.freeze(), GraphNames(), label);
+  impl.executor = std::make_unique<Executor>(impl.freeze(), GraphNames(), label, impl.any_output);
 }
 
 void settle_number_type(Network::Impl& impl, const std::string& label) {
@@ -226,13 +232,14 @@ std::unique_ptr<Network> Network::load(const fs::path& path, const Options& opti
   std::string label = path.string();
   if (bytes.empty()) bad_input("{}: is empty", label);
   fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  std::unique_ptr<Impl> impl = torchscript::is_archive(bytes) ? from_torchscript_bytes(bytes, label)
-                                                              : from_onnx_bytes(std::move(bytes), folder, label);
+  std::unique_ptr<Impl> impl = torchscript::is_archive(bytes)
+                                   ? from_torchscript_bytes(bytes, label, options.any_output)
+                                   : from_onnx_bytes(std::move(bytes), folder, label, options.any_output);
   return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/true)));
 }
 
 std::unique_ptr<Network> Network::from_onnx(std::string bytes, const std::string& label, const Options& options) {
-  std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label);
+  std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label, options.any_output);
   return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/false)));
 }
 

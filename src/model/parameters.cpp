@@ -109,6 +109,8 @@ std::unique_ptr<Network> Network::clone() const {
   impl->card = from.card;
   impl->module = from.module.deepcopy();
   impl->taps = from.taps;
+  impl->any_output = from.any_output;
+  impl->output_names = from.output_names;
   impl->execution = from.execution;
   impl->wanted_micro_batch = from.wanted_micro_batch;
   impl->initializer_of = from.initializer_of;

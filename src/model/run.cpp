@@ -21,15 +21,6 @@ std::vector<std::int64_t> with_batch(std::int64_t n, std::vector<std::int64_t> s
   return shape;
 }
 
-// rows [first, first + count) of `all`, followed by copies of the last one up to `size`.
-at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t count, std::int64_t size) {
-  at::Tensor rows = all.narrow(0, first, count);
-  if (count == size) return rows;
-  std::vector<std::int64_t> repeat(static_cast<std::size_t>(all.dim()), -1);
-  repeat[0] = size - count;
-  return at::cat({rows, rows.narrow(0, count - 1, 1).expand(repeat)});
-}
-
 // A mask of neurons, [neurons] or [B, neurons], shaped to multiply a tap's value.
 at::Tensor spread_over(const at::Tensor& factor, const Tap& tap) {
   std::vector<std::int64_t> shape(tap.shape.size() + 1, 1);
@@ -360,6 +351,14 @@ std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& imp
 
 }  // namespace
 
+at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t count, std::int64_t size) {
+  at::Tensor rows = all.narrow(0, first, count);
+  if (count == size) return rows;
+  std::vector<std::int64_t> repeat(static_cast<std::size_t>(all.dim()), -1);
+  repeat[0] = size - count;
+  return at::cat({rows, rows.narrow(0, count - 1, 1).expand(repeat)});
+}
+
 at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& form) const {
   at::Tensor input = card.preprocess.apply(images);
   if (takes_bytes()) input.round_().clamp_(0, 255);
@@ -407,12 +406,14 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   info.softmax = executor->ends_in_softmax();
   batch = noise.size(0);
   at::Tensor logits = values[0];
-  if (logits.dim() < 2 || logits.size(0) != batch || logits.numel() / batch != logits.size(1) ||
-      !logits.is_floating_point())
+  bool scores = logits.dim() >= 2 && logits.size(0) == batch && logits.numel() / batch == logits.size(1) &&
+                logits.is_floating_point();
+  if (!scores && !any_output)
     bad_input("{}: gives an output of shape {} for {} images, not one score per class", info.path,
               fmt::format("{}", fmt::join(logits.sizes(), "x")), batch);
-  info.classes = logits.size(1);
-  if (!card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)
+  info.classes = scores ? logits.size(1) : 0;
+  if (any_output) describe_outputs(noise);
+  if (scores && !card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)
     bad_input("{}: names {} classes but has {} outputs", info.path, card.class_names.size(), info.classes);
 
   // A file that states a batch size, or one that only took a single image, may still take any: try.
@@ -452,9 +453,10 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   bool pixels = images.scalar_type() == at::kByte || images.scalar_type() == at::kFloat;
   if (!pixels) bad_usage("images must be bytes or floats");
   check_fits(*this, images, "the request");
+  if (impl.info.classes == 0) bad_input("{}: gives no score per class, which is needed here", impl.info.path);
   if (request.group < 1 || images.size(0) % request.group != 0)
     bad_usage("a request of {} rows cannot be cut into groups of {}", images.size(0), request.group);
-  Execution form = request.alone ? Execution{std::max<std::int64_t>(1, impl.info.fixed_batch), false} : execution();
+  Execution form = execution_of(*this, request.alone);
   try {
     return Run(impl, images, request, form).finish();
   } catch (const Error&) {
@@ -462,6 +464,11 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   } catch (const std::exception& e) {
     bad_input("{}: fails while running: {}", impl.info.path, impl.executor->explain(e));
   }
+}
+
+Execution execution_of(Network& network, bool alone) {
+  if (!alone) return network.execution();
+  return {std::max<std::int64_t>(1, network.info().fixed_batch), false};
 }
 
 const Execution& Network::execution() {

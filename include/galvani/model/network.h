@@ -1,4 +1,4 @@
-// A trained classifier, from ONNX or TorchScript, that can be run, looked into, differentiated and saved.
+// A trained network, from ONNX or TorchScript, that can be run, looked into, differentiated and saved.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,20 +32,27 @@ struct Tap {
   std::vector<std::int64_t> other_axes() const;  // of [B, ...shape], all but the batch and the neurons
 };
 
+// What the graph itself gives, for networks that were loaded for any output.
+struct GraphOutput {
+  std::string name;                 // "output0" and so on where the file has none
+  std::vector<std::int64_t> shape;  // of one input's value: [3, 32, 32], or [] of a number
+};
+
 struct NetworkInfo {
   std::string path;
   std::string format;      // "onnx" or "torchscript"
   std::string sha256;      // of the file, and of external data that it names
   std::int64_t opset = 0;  // ONNX only
   std::string producer;
-  std::vector<std::int64_t> input;  // [C, H, W]
-  std::string number = "float32";   // of its input: "float32", "float16" (all of it runs in float32) or "uint8"
-  std::int64_t classes = 0;
-  std::int64_t parameters = 0;     // trainable scalars
-  std::int64_t random_layers = 0;  // dropout, which Request::random wakes, and noise
-  bool softmax = false;            // the file ends in a softmax; logits are taken before it
-  std::int64_t fixed_batch = 0;    // the graph takes only this batch size; 0: any
-  std::vector<std::string> notes;  // what a user should know, such as values that cannot be tapped
+  std::vector<std::int64_t> input;   // [C, H, W]
+  std::string number = "float32";    // of its input: "float32", "float16" (all of it runs in float32) or "uint8"
+  std::int64_t classes = 0;          // 0: its output is no row of scores (Options::any_output)
+  std::vector<GraphOutput> outputs;  // with Options::any_output
+  std::int64_t parameters = 0;       // trainable scalars
+  std::int64_t random_layers = 0;    // dropout, which Request::random wakes, and noise
+  bool softmax = false;              // the file ends in a softmax; logits are taken before it
+  std::int64_t fixed_batch = 0;      // the graph takes only this batch size; 0: any
+  std::vector<std::string> notes;    // what a user should know, such as values that cannot be tapped
 };
 
 // A tap's layer as arithmetic: what it does to its input, but for the bias. Two-dimensional convolutions and dense
@@ -144,6 +151,12 @@ struct Request {
   std::optional<RandomLayers> random;  // absent: dropout does nothing, noise is that of seed 0
 };
 
+// How Network::apply runs.
+struct Application {
+  bool alone = false;                  // canonical form, as in a request
+  std::optional<RandomLayers> random;  // as in a request
+};
+
 class Network {
  public:
   struct Options {
@@ -151,6 +164,7 @@ class Network {
     Execution execution;                   // exactly this, as a campaign recorded it; by default the fastest is found
     std::int64_t micro_batch = 0;          // only the layout is left to find
     std::vector<std::int64_t> data_shape;  // [C, H, W] of the data at hand, for files that do not state their input
+    bool any_output = false;  // encoders, generators and other graphs that give no class scores are loaded, too
   };
 
   // Loads by content: ONNX or TorchScript. A `<path>.toml` beside the file is read too.
@@ -176,9 +190,15 @@ class Network {
   // Measures once per architecture which micro-batch and layout run fastest, and remembers it in the cache folder.
   const Execution& execution();
 
-  // images [N, C, H, W] uint8, or float on the 0..255 scale. Same bits for any number of workers.
+  // images [N, C, H, W] uint8, or float on the 0..255 scale. Same bits for any number of workers. Error(bad_input) if
+  // the network gives no class scores.
   Outputs run(const at::Tensor& images, const Request& request);
   Outputs run(const at::Tensor& images) { return run(images, Request()); }
+
+  // Everything the graph gives, as the file has it (a final softmax included): [N, ...] each, in the order of
+  // info().outputs. REQUIRES Options::any_output. images as above.
+  std::vector<at::Tensor> apply(const at::Tensor& images, const Application& how);
+  std::vector<at::Tensor> apply(const at::Tensor& images) { return apply(images, Application()); }
 
   // All that can be read and set by name, weights first.
   std::vector<NamedParameter> parameters() const;

@@ -22,7 +22,10 @@ torch::jit::Code training_code(const Network::Impl& impl) {
   torch::jit::Inline(*graph);
   if (impl.takes_bytes()) take_bytes_as_floats(*graph);
   bool softmax = false;
-  keep_only_logits(*graph, impl.info.path, softmax);
+  if (impl.any_output)
+    spread_outputs(*graph, impl.info.path);
+  else
+    keep_only_logits(*graph, impl.info.path, softmax);
   draw_from_scope(*graph, RandomMode::training, impl.info.path);
   torch::jit::EliminateDeadCode(graph);
   return interpreter_code(graph);
@@ -52,6 +55,8 @@ TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(im
       bad_input("{}: the parameter '{}' is not of type float, so it cannot be trained", impl.info.path, name);
     if (!parameter.is_contiguous()) bad_input("{}: the parameter '{}' is not contiguous", impl.info.path, name);
     parameters_.push_back(parameter.requires_grad_(true));
+    auto initializer = impl.initializer_of.find(name);
+    names_.push_back(initializer == impl.initializer_of.end() ? name : initializer->second);
   }
   for (const auto& buffer : impl.module.named_buffers(/*recurse=*/true)) {
     if (trainable.count(buffer.name) != 0 || !buffer.value.is_floating_point()) continue;
@@ -73,29 +78,33 @@ TrainingGraph::~TrainingGraph() {
   impl_.module.eval();
 }
 
-at::Tensor TrainingGraph::forward(std::int64_t slot, const at::Tensor& input, const Rng& rng) {
+std::vector<at::Tensor> TrainingGraph::forward(std::int64_t slot, const at::Tensor& input, const Rng& rng) {
   RandomScope draws(rng);
+  ran_ = true;
   torch::jit::Stack stack{replicas_[static_cast<std::size_t>(slot)]._ivalue(), input};
   torch::jit::InterpreterState(code_).run(stack);
-  at::Tensor logits = stack.at(0).toTensor();
-  return logits.dim() == 2 ? logits : logits.flatten(1);
+  std::vector<at::Tensor> outputs;
+  for (const c10::IValue& value : stack) outputs.push_back(value.toTensor());
+  if (!impl_.any_output && outputs[0].dim() != 2) outputs[0] = outputs[0].flatten(1);
+  return outputs;
 }
 
 void TrainingGraph::spread_statistics() {
   at::NoGradGuard no_grad;
+  ran_ = false;
   for (auto& own : replica_statistics_) {
     for (std::size_t i = 0; i < statistics_.size(); ++i) own[i].copy_(statistics_[i]);
   }
 }
 
 void TrainingGraph::merge_statistics(std::int64_t slots) {
+  if (!ran_) return;
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     at::Tensor sum = replica_statistics_[0][i].clone();
     for (std::int64_t slot = 1; slot < slots; ++slot) sum.add_(replica_statistics_[static_cast<std::size_t>(slot)][i]);
     statistics_[i].copy_(sum.div_(static_cast<double>(slots)));
   }
-  impl_.weights_change();
 }
 
 }  // namespace galvani

@@ -107,6 +107,7 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
       p.channels_last =
           parse_choice(where + ": 'layout'", j.at("layout").get<std::string>(), "nchw", "nhwc", ErrorCode::bad_input);
     if (j.contains("input")) card.input = j.at("input").get<std::vector<std::int64_t>>();
+    if (j.contains("type")) card.number = j.at("type").get<std::string>();
     if (j.contains("classes")) card.class_names = j.at("classes").get<std::vector<std::string>>();
     if (j.contains("architecture")) card.architecture = j.at("architecture").get<std::string>();
     if (j.contains("data")) card.data = j.at("data").get<std::string>();
@@ -117,6 +118,8 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
   }
   if (!card.input.empty() && card.input.size() != 3 && card.input.size() != 2)
     bad_input("{}: 'input' must be [channels, height, width], or [channels, length] of a sound", where);
+  if (!card.number.empty() && card.number != "float32" && card.number != "float16" && card.number != "uint8")
+    bad_input("{}: 'type' is '{}', but must be float32, float16 or uint8", where, printable(card.number));
   for (std::int64_t n : card.input) {
     if (n < 1 || (card.input.size() == 3 && n > 65536)) bad_input("{}: 'input' has a side of {}", where, n);
   }
@@ -166,6 +169,7 @@ std::string ModelCard::to_json() const {
   j["channels"] = preprocess.bgr ? "bgr" : "rgb";
   j["layout"] = preprocess.channels_last ? "nhwc" : "nchw";
   if (!input.empty()) j["input"] = input;
+  if (!number.empty()) j["type"] = number;
   if (!class_names.empty()) j["classes"] = class_names;
   if (!architecture.empty()) j["architecture"] = architecture;
   if (!data.empty()) j["data"] = data;
@@ -190,9 +194,9 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
   } catch (const toml::parse_error& e) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
-  static const std::vector<std::string> kKnown = {"range",  "mean",     "std",          "channels",
-                                                  "layout", "input",    "classes",      "architecture",
-                                                  "data",   "accuracy", "accuracy_data"};
+  static const std::vector<std::string> kKnown = {"range",        "mean",  "std",      "channels",
+                                                  "layout",       "input", "type",     "classes",
+                                                  "architecture", "data",  "accuracy", "accuracy_data"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));

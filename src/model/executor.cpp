@@ -11,6 +11,7 @@
 #include "galvani/base/runtime.h"
 #include "model/graph_tools.h"
 #include "model/limits.h"
+#include "model/random_layers.h"
 
 namespace galvani {
 namespace {
@@ -80,13 +81,21 @@ std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at:
   return result;
 }
 
-Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label)
-    : module_(std::move(frozen.module)), names_(std::move(names)), graph_(std::move(frozen.graph)) {
+Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output)
+    : label_(label), module_(std::move(frozen.module)), names_(std::move(names)), graph_(std::move(frozen.graph)) {
   check_groups(*graph_->block(), label);
   if (graph_->inputs().size() != kFixedInputs)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);
+  if (any_output) {
+    whole_ = graph_->copy();
+    spread_outputs(*whole_, label);
+    draw_from_scope(*whole_, RandomMode::noise, label);
+    torch::jit::EliminateDeadCode(whole_);
+  }
   keep_only_logits(*graph_, label, softmax_);
   torch::jit::EliminateDeadCode(graph_);
+  random_layers_ = count_random_layers(*graph_);
+  draw_from_scope(*graph_, RandomMode::noise, label);
   find_taps();
 }
 
@@ -150,6 +159,13 @@ void Executor::keep_taps(const std::vector<std::size_t>& indices, std::vector<Ta
   plans_.clear();
 }
 
+std::unique_ptr<Executor> Executor::with_weights(FrozenModule frozen) const {
+  auto other = std::make_unique<Executor>(std::move(frozen), names_, label_, whole_ != nullptr);
+  other->taps_ = taps_;
+  other->sites_ = sites_;
+  return other;
+}
+
 std::string Executor::explain(const std::exception& error) const {
   return first_line(error.what(), names_.node);
 }
@@ -187,9 +203,9 @@ std::optional<LinearLayer> Executor::linear_layer(int tap) const {
 }
 
 std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                           const std::vector<int>& inputs_of) {
+                                           const std::vector<int>& inputs_of, bool random) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& cached = plans_[{taps, masks, form, inputs_of}];
+  auto& cached = plans_[{taps, masks, form, inputs_of, random}];
   if (cached) return cached;
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
@@ -211,6 +227,7 @@ std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const s
   }
   for (int tap : inputs_of) graph->registerOutput(layer_input(nodes[sites_[static_cast<std::size_t>(tap)].node]));
   if (form != Form::whole) activate_in_place(*graph, means);
+  if (random) draw_from_scope(*graph, RandomMode::awake, label_);
   torch::jit::EliminateDeadCode(graph);
   cached = std::make_shared<const Plan>(graph, module_._ivalue());
   return cached;
@@ -221,6 +238,17 @@ std::shared_ptr<const Plan> Executor::plan_for(const std::vector<Site>& sites) {
   std::vector<Node*> nodes = top_level(*graph);
   for (const Site& site : sites) graph->registerOutput(nodes[site.node]->output(site.output));
   return std::make_shared<const Plan>(graph, module_._ivalue());
+}
+
+std::shared_ptr<const Plan> Executor::output_plan(bool random) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& cached = output_plans_[random];
+  if (cached) return cached;
+  std::shared_ptr<Graph> graph = whole_->copy();
+  activate_in_place(*graph, {});
+  if (random) draw_from_scope(*graph, RandomMode::awake, label_);
+  cached = std::make_shared<const Plan>(graph, module_._ivalue());
+  return cached;
 }
 
 }  // namespace galvani

@@ -43,17 +43,20 @@ class Plan {
 
 class Executor {
  public:
-  // `label` names the file in errors.
-  Executor(FrozenModule frozen, GraphNames names, const std::string& label);
+  // `label` names the file in errors. `any_output`: what the graph itself gives can be run, too.
+  Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output);
 
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }
   static constexpr std::int64_t kUnknownAxis = -2;  // `axis` of an activation that follows no layer
   // Replaces the taps by those at `indices`, now with shapes.
   void keep_taps(const std::vector<std::size_t>& indices, std::vector<Tap> described);
+  // The same network with other weights, which are in `frozen`.
+  std::unique_ptr<Executor> with_weights(FrozenModule frozen) const;
   // What LibTorch said when running failed, in one line that names the node.
   std::string explain(const std::exception& error) const;
   bool ends_in_softmax() const { return softmax_; }
+  std::int64_t random_layers() const { return random_layers_; }
   bool has_hidden_layers() const { return hidden_layers_; }  // layers inside loops or branches: cannot be tapped
   // Identifies the architecture, not the weights.
   std::string structure() const;
@@ -73,26 +76,34 @@ class Executor {
     whole_final,  // its value; activation functions may work in place where no one sees the difference
     means,        // the mean per neuron, taken as soon as the value exists so that its memory is free again; in place
   };
-  // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`.
+  // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`. `random`: dropout and its like
+  // draw from the RandomScope.
   std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                   const std::vector<int>& inputs_of = {});
+                                   const std::vector<int>& inputs_of = {}, bool random = false);
   std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
+  // Returns what the graph itself gives. REQUIRES any_output.
+  std::shared_ptr<const Plan> output_plan(bool random);
 
  private:
   void find_taps();
   std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
   std::string onnx_node_of(const torch::jit::Node* node) const;
 
+  std::string label_;
   torch::jit::Module module_;
   GraphNames names_;
   std::shared_ptr<torch::jit::Graph> graph_;
+  std::shared_ptr<torch::jit::Graph> whole_;  // with the outputs of the file; null unless any may be asked for
   std::vector<Tap> taps_;
   std::vector<Site> sites_;  // of taps_
   bool softmax_ = false;
+  std::int64_t random_layers_ = 0;
   bool hidden_layers_ = false;
   std::mutex mutex_;
-  std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>>, std::shared_ptr<const Plan>> plans_;
+  std::map<bool, std::shared_ptr<const Plan>> output_plans_;  // with random layers or not
+  std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>, bool>, std::shared_ptr<const Plan>>
+      plans_;
 };
 
 }  // namespace galvani

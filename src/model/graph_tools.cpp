@@ -176,6 +176,20 @@ void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& 
   graph.registerOutput(output);
 }
 
+void spread_outputs(torch::jit::Graph& graph, const std::string& label) {
+  std::vector<Value*> results(graph.outputs().begin(), graph.outputs().end());
+  if (results.size() == 1 && results[0]->node()->kind() == c10::prim::TupleConstruct) {
+    Node* tuple = results[0]->node();
+    results.assign(tuple->inputs().begin(), tuple->inputs().end());
+  }
+  for (const Value* result : results) {
+    if (result->type()->cast<c10::TensorType>() == nullptr)
+      bad_input("{}: gives {} instead of tensors", label, result->type()->str());
+  }
+  while (!graph.outputs().empty()) graph.eraseOutput(graph.outputs().size() - 1);
+  for (Value* result : results) graph.registerOutput(result);
+}
+
 std::optional<LayerMatch> match_layer(const Node* node) {
   static const std::set<std::string> kConvolutions = {"conv1d",           "conv2d",           "conv3d",
                                                       "_convolution",     "convolution",      "_convolution_mode",

@@ -38,6 +38,9 @@ void check_groups(const torch::jit::Block& block, const std::string& label);
 // Makes the scores before a final softmax the graph's only output. Of a tuple of results the first counts.
 void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& ends_in_softmax);
 
+// Makes each tensor of a tuple of results an output of its own.
+void spread_outputs(torch::jit::Graph& graph, const std::string& label);
+
 struct LayerMatch {
   TapKind kind;
   std::string op;

@@ -13,6 +13,7 @@
 #include "galvani/base/log.h"
 #include "model/graph_tools.h"
 #include "model/network_impl.h"
+#include "model/number_types.h"
 #include "model/onnx/program.h"
 #include "model/torchscript/archive.h"
 
@@ -36,12 +37,17 @@ auto guarded(const std::string& label, const char* what, Step step) {
   }
 }
 
-std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path& folder, const std::string& label) {
+std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path& folder, const std::string& label,
+                                               bool any_output) {
   auto impl = std::make_unique<Network::Impl>();
-  onnx::Program program = onnx::import_onnx(bytes, folder, label);
+  impl->any_output = any_output;
+  onnx::Program program = onnx::import_onnx(bytes, folder, label, onnx::HalfTypes::widened);
   if (program.inputs.size() != 1)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, program.inputs.size());
-  if (program.inputs[0].type != at::kFloat) bad_input("{}: its input is not of type float", label);
+  at::ScalarType number = program.inputs[0].type;
+  if (number != at::kFloat && number != at::kByte)
+    bad_input("{}: its input is of type {}; images can be float32, float16 or uint8", label, c10::toString(number));
+  impl->info.number = number == at::kByte ? "uint8" : program.widened ? "float16" : "float32";
   impl->module = torch::jit::Module("onnx_model");
   onnx::build_module(program, label, impl->module);
   GraphNames names;
@@ -49,12 +55,14 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
     names.parameter[parameter.attribute] = parameter.initializer;
     // Constants that the importer computed have no place in the file.
     if (!parameter.initializer.empty()) impl->initializer_of[parameter.attribute] = parameter.initializer;
+    if (parameter.stored != parameter.value.scalar_type()) impl->narrow[parameter.attribute] = parameter.stored;
     if (parameter.trainable) {
       impl->trainable.push_back(parameter.attribute);
       impl->info.parameters += parameter.value.numel();
     }
   }
   names.node = program.node_of_variable;
+  for (const auto& port : program.outputs) impl->output_names.push_back(port.name);
   impl->info.format = "onnx";
   impl->info.opset = program.opset;
   impl->info.producer = program.producer;
@@ -74,18 +82,22 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   impl->original = std::move(bytes);
   impl->folder = folder;
   impl->executor = guarded(label, "cannot be prepared for running", [&] {
-    return std::make_unique<Executor>(freeze_import(impl->module), std::move(names), label);
+    return std::make_unique<Executor>(impl->freeze(), std::move(names), label, any_output);
   });
   return impl;
 }
 
-std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, const std::string& label) {
+std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, const std::string& label,
+                                                      bool any_output) {
   auto impl = std::make_unique<Network::Impl>();
+  impl->any_output = any_output;
   std::string card;
   torchscript::load_module(bytes, label, impl->module, card);
   if (!card.empty()) impl->card = ModelCard::from_json(card, label);
   impl->info.format = "torchscript";
   impl->info.sha256 = sha256(bytes);
+  impl->narrow = widen_tensors(impl->module);
+  if (!impl->narrow.empty()) impl->info.number = "float16";
   for (const auto& parameter : impl->module.named_parameters()) {
     impl->trainable.push_back(parameter.name);
     impl->info.parameters += parameter.value.numel();
@@ -93,11 +105,47 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
       impl->info.notes.push_back("the weights '" + parameter.name + "' contain NaN or infinity");
   }
   impl->executor = guarded(label, "cannot be prepared for running", [&] {
-    FrozenModule frozen = freeze_script(impl->module);
+    FrozenModule frozen = impl->freeze();
     torchscript::check_graph(*frozen.graph, label);
-    return std::make_unique<Executor>(std::move(frozen), GraphNames(), label);
+    return std::make_unique<Executor>(std::move(frozen), GraphNames(), label, any_output);
   });
   return impl;
+}
+
+// A TorchScript graph does not state the number type of its input: the card may, or bytes are what it runs on.
+void take_bytes(Network::Impl& impl, const std::string& label) {
+  impl.info.number = "uint8";
+  impl.executor = std::make_unique<Executor>(impl.freeze(), GraphNames(), label, impl.any_output);
+}
+
+void settle_number_type(Network::Impl& impl, const std::string& label) {
+  bool stated = !impl.card.number.empty() && impl.card.number != impl.info.number;
+  if (stated && (impl.info.format == "onnx" || impl.card.number != "uint8"))
+    bad_input("{}: takes {} input, not {} as stated", label, impl.info.number, impl.card.number);
+  if (stated) take_bytes(impl, label);
+  if (impl.info.number == "float16")
+    log::debug("{}: its float16 is run in float32, for which this processor has kernels", label);
+  // Bytes between 0 and 1 are what nobody means.
+  Preprocess& range = impl.card.preprocess;
+  if (impl.takes_bytes() && range.low == 0 && range.high == 1) range.high = 255;
+}
+
+void probe_number_types(Network::Impl& impl, const std::string& label, const std::vector<std::int64_t>& data_shape) {
+  bool open = impl.info.format != "onnx" && impl.card.number.empty() && impl.info.number == "float32";
+  NetworkInfo before = impl.info;
+  try {
+    return impl.probe(data_shape);
+  } catch (const Error& as_floats) {
+    if (!open || as_floats.code() != ErrorCode::bad_input) throw;
+    try {
+      impl.info = before;
+      take_bytes(impl, label);
+      settle_number_type(impl, label);
+      return impl.probe(data_shape);
+    } catch (const std::exception&) {
+    }
+    throw;
+  }
 }
 
 std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const std::string& label,
@@ -115,10 +163,12 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
   options.flags.apply_to(impl->card);
   impl->execution = options.execution;
   impl->wanted_micro_batch = options.micro_batch;
+  impl->info.random_layers = impl->executor->random_layers();
   if (impl->executor->has_hidden_layers())
     impl->info.notes.emplace_back("layers inside loops or branches that depend on the data cannot be tapped");
   guarded(label, "cannot be run", [&] {
-    impl->probe(options.data_shape);
+    settle_number_type(*impl, label);
+    probe_number_types(*impl, label, options.data_shape);
     return 0;
   });
   for (const std::string& note : impl->info.notes) log::warn("{}: {}", label, note);
@@ -126,6 +176,14 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
 }
 
 }  // namespace
+
+FrozenModule Network::Impl::freeze() {
+  bool imported = info.format == "onnx";
+  FrozenModule frozen = imported ? freeze_import(module) : freeze_script(module);
+  if (!imported && !narrow.empty()) widen_graph(*frozen.graph);
+  if (takes_bytes()) take_bytes_as_floats(*frozen.graph);
+  return frozen;
+}
 
 const char* to_string(TapKind kind) {
   switch (kind) {
@@ -174,13 +232,14 @@ std::unique_ptr<Network> Network::load(const fs::path& path, const Options& opti
   std::string label = path.string();
   if (bytes.empty()) bad_input("{}: is empty", label);
   fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  std::unique_ptr<Impl> impl = torchscript::is_archive(bytes) ? from_torchscript_bytes(bytes, label)
-                                                              : from_onnx_bytes(std::move(bytes), folder, label);
+  std::unique_ptr<Impl> impl = torchscript::is_archive(bytes)
+                                   ? from_torchscript_bytes(bytes, label, options.any_output)
+                                   : from_onnx_bytes(std::move(bytes), folder, label, options.any_output);
   return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/true)));
 }
 
 std::unique_ptr<Network> Network::from_onnx(std::string bytes, const std::string& label, const Options& options) {
-  std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label);
+  std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label, options.any_output);
   return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/false)));
 }
 
@@ -213,7 +272,7 @@ std::vector<Layer> Network::layers() const {
   std::int64_t batch = std::max<std::int64_t>(1, impl_->info.fixed_batch);
   std::vector<std::int64_t> shape = impl_->info.input;
   shape.insert(shape.begin(), batch);
-  at::Tensor input = impl_->card.preprocess.apply(at::zeros(shape, at::kByte));
+  at::Tensor input = impl_->prepare(at::zeros(shape, at::kByte), {});
   std::vector<at::Tensor> values = impl_->executor->plan_for(sites)->run(input, {});
   std::vector<Layer> result;
   for (std::size_t i = 0; i < operators.size(); ++i) {
@@ -230,6 +289,7 @@ void Network::save(const fs::path& path) {
   Impl& impl = *impl_;
   // A TorchScript graph does not state its input, so the card does.
   if (impl.info.format != "onnx" && impl.card.input.empty()) impl.card.input = impl.info.input;
+  if (impl.info.format != "onnx" && impl.takes_bytes()) impl.card.number = impl.info.number;
   std::string card = impl.card.to_json();
   if (impl.info.format == "onnx") {
     std::map<std::string, at::Tensor> values;
@@ -238,10 +298,12 @@ void Network::save(const fs::path& path) {
     write_file(path, onnx::update_onnx(impl.original, impl.folder, impl.info.path, values, {{kCardKey, card}}));
     return;
   }
+  torch::jit::Module module = impl.narrow.empty() ? impl.module : impl.module.deepcopy();
+  narrow_tensors(module, impl.narrow);
   // People who load the file elsewhere expect trainable parameters.
-  for (at::Tensor parameter : impl.module.parameters()) parameter.requires_grad_(parameter.is_floating_point());
-  std::string bytes = torchscript::save_module(impl.module, card);
-  for (at::Tensor parameter : impl.module.parameters()) parameter.requires_grad_(false);
+  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(parameter.is_floating_point());
+  std::string bytes = torchscript::save_module(module, card);
+  for (at::Tensor parameter : module.parameters()) parameter.requires_grad_(false);
   write_file(path, bytes);
 }
 

@@ -21,16 +21,38 @@ struct Network::Impl {
   std::unique_ptr<Executor> executor;
   std::vector<Tap> taps;
   Execution execution;
+  bool any_output = false;
+  std::vector<std::string> output_names;              // of the file; empty: it has none
   std::int64_t wanted_micro_batch = 0;                // 0: any
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
   std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order
+  std::map<std::string, at::ScalarType> narrow;       // attributes that are float16 in the file and float32 here
   std::string original;                               // the ONNX file, to write new weights into
   std::filesystem::path folder;
+  std::string loaded_weights;         // hash of the weights as loaded, once they may have changed
+  std::uint64_t weights_version = 0;  // how often they may have
+
+  bool takes_bytes() const { return info.number == "uint8"; }
+  // The evaluation graph of the module as it is now.
+  FrozenModule freeze();
+
+  // Whoever changes weights calls this first, and again when anything made from them (a packed copy) is out of date.
+  void weights_change();
+  std::string weights_hash() const;
 
   // Runs zeros through every tap to learn shapes, classes and whether the batch size is free.
   void probe(const std::vector<std::int64_t>& data_shape);
+  // Fills info.outputs from a run on these images.
+  void describe_outputs(const at::Tensor& images);
+  // The input of the graph: preprocessed, in the form's layout.
   at::Tensor prepare(const at::Tensor& images, const Execution& form) const;
 };
+
+// rows [first, first + count) of `all`, followed by copies of the last one up to `size`.
+at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t count, std::int64_t size);
+
+// Which micro-batch and layout a request is run in.
+Execution execution_of(Network& network, bool alone);
 
 // The fastest execution of the network on this machine, from the record in the cache folder or measured now.
 Execution tuned_execution(Network::Impl& impl);

@@ -11,6 +11,7 @@
 #include "model/graph_tools.h"
 #include "model/limits.h"
 #include "model/network_impl.h"
+#include "model/random_layers.h"
 
 namespace galvani {
 namespace {
@@ -18,15 +19,6 @@ namespace {
 std::vector<std::int64_t> with_batch(std::int64_t n, std::vector<std::int64_t> shape) {
   shape.insert(shape.begin(), n);
   return shape;
-}
-
-// rows [first, first + count) of `all`, followed by copies of the last one up to `size`.
-at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t count, std::int64_t size) {
-  at::Tensor rows = all.narrow(0, first, count);
-  if (count == size) return rows;
-  std::vector<std::int64_t> repeat(static_cast<std::size_t>(all.dim()), -1);
-  repeat[0] = size - count;
-  return at::cat({rows, rows.narrow(0, count - 1, 1).expand(repeat)});
 }
 
 // A mask of neurons, [neurons] or [B, neurons], shaped to multiply a tap's value.
@@ -58,11 +50,34 @@ void check_masks(const std::vector<Mask>& masks, const std::vector<Tap>& taps, s
   }
 }
 
+// How the rows of a request are cut into micro-batches: a function of the request alone.
+struct Cut {
+  std::int64_t rows;  // of a micro-batch, before padding
+  std::int64_t span;  // rows that one worker takes in order
+
+  // `batch` is what a kernel call sees.
+  Cut(std::int64_t batch, std::int64_t group) {
+    if (group <= batch) {
+      rows = span = batch / group * group;
+    } else {
+      std::int64_t pieces = (group + batch - 1) / batch;
+      rows = (group + pieces - 1) / pieces;
+      span = group;
+    }
+  }
+};
+
 // One request in progress: the results that workers fill in, row range by row range.
 class Run {
  public:
   Run(Network::Impl& impl, const at::Tensor& images, const Request& request, const Execution& form)
-      : impl_(impl), images_(images), request_(request), form_(form), n_(images.size(0)) {
+      : impl_(impl),
+        images_(images),
+        request_(request),
+        form_(form),
+        cut_(form.micro_batch, request.group),
+        n_(images.size(0)) {
+    if (impl.info.fixed_batch == 0) form_.micro_batch = cut_.rows;
     check_masks(request.masks, impl.taps, n_);
     std::vector<int> masked;
     for (const Mask& mask : request.masks) masked.push_back(mask.tap);
@@ -70,45 +85,94 @@ class Run {
                                   : request.form == TapForm::neurons ? Executor::Form::means
                                                                      : Executor::Form::whole_final;
     means_ = form_of_taps == Executor::Form::means;
-    plan_ = impl.executor->plan(request.taps, masked, form_of_taps, request.layer_inputs);
+    plan_ = impl.executor->plan(request.taps, masked, form_of_taps, request.layer_inputs, request.random.has_value());
     outputs_.logits = at::empty({n_, impl.info.classes});
-    for (int tap : request.taps) {
-      const Tap& t = impl.taps.at(static_cast<std::size_t>(tap));
-      auto full = with_batch(n_, t.shape);
-      outputs_.taps.push_back(request.form == TapForm::full ? at::empty(full) : at::empty({n_, t.neurons()}));
-      if (request.objective && request.tap_gradients) outputs_.tap_gradients.push_back(at::zeros(full));
-    }
-    if (!request.objective) return;
-    outputs_.objective = at::empty({n_});
-    if (request.input_gradient) outputs_.input_gradient = at::empty(with_batch(n_, impl.info.input));
-    if (request.mask_gradients) {
-      for (const Mask& mask : request.masks)
-        outputs_.mask_gradients.push_back(at::zeros({n_, impl.taps[static_cast<std::size_t>(mask.tap)].neurons()}));
-    }
+    if (request.objective)
+      outputs_.objective = at::empty(request.objectives > 0 ? at::IntArrayRef({n_, request.objectives}) : n_);
+    if (!request.reducer) allocate();
   }
 
   Outputs finish() {
-    inputs_of_piece_.resize(static_cast<std::size_t>((n_ + form_.micro_batch - 1) / form_.micro_batch));
-    std::int64_t pieces = (n_ + form_.micro_batch - 1) / form_.micro_batch;
-    workers().run(pieces, [this](std::int64_t piece, int) {
-      std::int64_t first = piece * form_.micro_batch;
-      std::int64_t count = std::min(form_.micro_batch, n_ - first);
-      if (request_.objective) {
-        differentiate(first, count);
-      } else {
-        c10::InferenceMode inference;
-        forward(first, count);
-      }
+    std::int64_t tasks = (n_ + cut_.span - 1) / cut_.span;
+    std::int64_t pieces_of_task = (cut_.span + cut_.rows - 1) / cut_.rows;
+    pieces_.resize(static_cast<std::size_t>(tasks * pieces_of_task));
+    workers().run(tasks, [&](std::int64_t task, int) {
+      std::int64_t last = std::min((task + 1) * cut_.span, n_);
+      std::int64_t piece = task * pieces_of_task;
+      for (std::int64_t first = task * cut_.span; first < last; first += cut_.rows)
+        run_piece(first, std::min(cut_.rows, last - first), pieces_[static_cast<std::size_t>(piece++)]);
     });
-    for (std::size_t i = 0; i < request_.layer_inputs.size(); ++i) {
-      std::vector<at::Tensor> pieces_of_layer;
-      for (const auto& piece : inputs_of_piece_) pieces_of_layer.push_back(piece[i]);
-      if (!pieces_of_layer.empty()) outputs_.layer_inputs.push_back(at::cat(pieces_of_layer));
-    }
+    join();
     return std::move(outputs_);
   }
 
  private:
+  // Where the rows of all micro-batches are gathered.
+  void allocate() {
+    for (int tap : request_.taps) {
+      const Tap& t = tap_at(tap);
+      auto full = with_batch(n_, t.shape);
+      outputs_.taps.push_back(request_.form == TapForm::full ? at::empty(full) : at::empty({n_, t.neurons()}));
+      if (request_.objective && request_.tap_gradients)
+        outputs_.tap_gradients.push_back(at::zeros(gradient_shape(t.shape)));
+    }
+    if (!request_.objective) return;
+    if (request_.input_gradient) outputs_.input_gradient = at::empty(gradient_shape(impl_.info.input));
+    if (request_.mask_gradients) {
+      for (const Mask& mask : request_.masks)
+        outputs_.mask_gradients.push_back(at::zeros(gradient_shape({tap_at(mask.tap).neurons()})));
+    }
+  }
+
+  std::vector<std::int64_t> gradient_shape(std::vector<std::int64_t> shape) const {
+    if (request_.objectives > 0) shape.insert(shape.begin(), request_.objectives);
+    return with_batch(n_, std::move(shape));
+  }
+
+  const Tap& tap_at(int index) const { return impl_.taps.at(static_cast<std::size_t>(index)); }
+
+  void run_piece(std::int64_t first, std::int64_t count, std::vector<at::Tensor>& kept) {
+    if (request_.objective) {
+      Outputs part = differentiate(first, count);
+      at::NoGradGuard no_grad;
+      keep(part, first, kept);
+    } else {
+      c10::InferenceMode inference;
+      keep(forward(first, count), first, kept);
+    }
+  }
+
+  // Gathers a micro-batch's rows, or what the reducer makes of them.
+  void keep(const Outputs& part, std::int64_t first, std::vector<at::Tensor>& kept) {
+    put(outputs_.logits, part.logits, first);
+    if (request_.objective) put(outputs_.objective, part.objective, first);
+    if (request_.reducer) {
+      kept = request_.reducer(part, first);
+      return;
+    }
+    for (std::size_t i = 0; i < part.taps.size(); ++i) put(outputs_.taps[i], part.taps[i], first);
+    for (const at::Tensor& input : part.layer_inputs) kept.push_back(input.contiguous());
+    if (part.input_gradient.defined()) put(outputs_.input_gradient, part.input_gradient, first);
+    for (std::size_t i = 0; i < part.tap_gradients.size(); ++i)
+      put(outputs_.tap_gradients[i], part.tap_gradients[i], first);
+    for (std::size_t i = 0; i < part.mask_gradients.size(); ++i)
+      put(outputs_.mask_gradients[i], part.mask_gradients[i], first);
+  }
+
+  // What the micro-batches left to be joined, in order.
+  void join() {
+    std::vector<at::Tensor>& joined = request_.reducer ? outputs_.reduced : outputs_.layer_inputs;
+    for (std::size_t i = 0; !pieces_.empty() && i < pieces_[0].size(); ++i) {
+      std::vector<at::Tensor> of_all;
+      for (const auto& piece : pieces_) {
+        if (piece.size() != pieces_[0].size())
+          fail(ErrorCode::internal, "a reducer must return as many tensors for every micro-batch");
+        of_all.push_back(piece[i]);
+      }
+      joined.push_back(at::cat(of_all));
+    }
+  }
+
   at::Tensor input(std::int64_t first, std::int64_t count) const {
     return impl_.prepare(padded_rows(images_, first, count, form_.micro_batch), form_);
   }
@@ -123,49 +187,84 @@ class Run {
   std::vector<at::Tensor> spread(const std::vector<at::Tensor>& factors) const {
     std::vector<at::Tensor> result;
     for (std::size_t i = 0; i < factors.size(); ++i)
-      result.push_back(spread_over(factors[i], impl_.taps[static_cast<std::size_t>(request_.masks[i].tap)]));
+      result.push_back(spread_over(factors[i], tap_at(request_.masks[i].tap)));
     return result;
   }
 
-  // Writes the rows of a micro-batch's result that are not padding.
-  static void put(at::Tensor& all, const at::Tensor& rows, std::int64_t first, std::int64_t count) {
-    all.narrow(0, first, count).copy_(rows.narrow(0, 0, count));
+  static void put(at::Tensor& all, const at::Tensor& rows, std::int64_t first) {
+    all.narrow(0, first, rows.size(0)).copy_(rows);
   }
 
   // Runs the plan. Shapes may depend on the data (Unique, NonZero): what differs from the probe must not be spread over
   // the rows of a result.
-  std::vector<at::Tensor> run_plan(const at::Tensor& x, const std::vector<at::Tensor>& masks) const {
+  std::vector<at::Tensor> run_plan(const at::Tensor& x, const std::vector<at::Tensor>& masks,
+                                   std::int64_t first) const {
+    RandomLayers random = request_.random.value_or(RandomLayers());
+    RandomScope draws(random_stream(random), random.first_row + first, form_.micro_batch);
     std::vector<at::Tensor> values = plan_->run(x, masks);
     auto fits = [&](const at::Tensor& value, std::int64_t units) {
       return value.dim() > 0 && value.size(0) == form_.micro_batch && value.numel() == form_.micro_batch * units;
     };
     bool fit = fits(values[0], impl_.info.classes);
     for (std::size_t i = 0; i < request_.taps.size() && fit; ++i) {
-      const Tap& tap = impl_.taps[static_cast<std::size_t>(request_.taps[i])];
+      const Tap& tap = tap_at(request_.taps[i]);
       fit = fits(values[i + 1], means_ ? tap.neurons() : tap.units());
     }
     if (!fit) bad_input("{}: the shape of its results depends on the images, which is not supported", impl_.info.path);
     return values;
   }
 
-  void store_values(const std::vector<at::Tensor>& values, std::int64_t first, std::int64_t count) {
-    put(outputs_.logits, as_logits(values[0]), first, count);
+  // The rows of a micro-batch's values that are not padding.
+  Outputs values_of(const std::vector<at::Tensor>& values, std::int64_t count) const {
+    Outputs part;
+    part.logits = as_logits(values[0]).narrow(0, 0, count);
     for (std::size_t i = 0; i < request_.taps.size(); ++i) {
-      const Tap& tap = impl_.taps[static_cast<std::size_t>(request_.taps[i])];
       bool reduce = request_.objective && request_.form == TapForm::neurons;
-      put(outputs_.taps[i], reduce ? neuron_means(values[i + 1], tap) : values[i + 1], first, count);
+      at::Tensor value = reduce ? neuron_means(values[i + 1], tap_at(request_.taps[i])) : values[i + 1];
+      part.taps.push_back(value.narrow(0, 0, count));
     }
+    return part;
   }
 
-  void forward(std::int64_t first, std::int64_t count) {
-    std::vector<at::Tensor> values = run_plan(input(first, count), spread(mask_rows(first, count)));
-    store_values(values, first, count);
-    auto& inputs = inputs_of_piece_[static_cast<std::size_t>(first / form_.micro_batch)];
+  Outputs forward(std::int64_t first, std::int64_t count) const {
+    std::vector<at::Tensor> values = run_plan(input(first, count), spread(mask_rows(first, count)), first);
+    Outputs part = values_of(values, count);
     for (std::size_t i = 1 + request_.taps.size(); i < values.size(); ++i)
-      inputs.push_back(values[i].narrow(0, 0, count).contiguous());
+      part.layer_inputs.push_back(values[i].narrow(0, 0, count));
+    return part;
   }
 
-  void differentiate(std::int64_t first, std::int64_t count) {
+  // The gradients of the objective's columns, one backward pass each: [B, ...] or [B, K, ...] for each of `wanted`,
+  // zero where the objective does not depend on it.
+  std::vector<at::Tensor> gradients(const at::Tensor& objective, const std::vector<at::Tensor>& wanted,
+                                    std::int64_t count) const {
+    std::int64_t columns = std::max<std::int64_t>(1, request_.objectives);
+    std::vector<std::vector<at::Tensor>> found(wanted.size());
+    for (std::int64_t k = 0; k < columns; ++k) {
+      at::Tensor column = request_.objectives > 0 ? objective.select(1, k) : objective;
+      std::vector<at::Tensor> of_column(wanted.size());
+      if (!wanted.empty() && objective.requires_grad())
+        of_column = torch::autograd::grad({column.narrow(0, 0, count).sum()}, wanted, {},
+                                          /*retain_graph=*/k + 1 < columns, /*create_graph=*/false,
+                                          /*allow_unused=*/true);
+      at::NoGradGuard no_grad;
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        found[i].push_back(of_column[i].defined() ? of_column[i] : at::zeros_like(wanted[i]));
+    }
+    at::NoGradGuard no_grad;
+    std::vector<at::Tensor> result;
+    for (const auto& of_value : found) result.push_back(request_.objectives > 0 ? at::stack(of_value, 1) : of_value[0]);
+    return result;
+  }
+
+  // [B, ...] or [B, K, ...] with respect to the prepared input → with respect to the pixels.
+  at::Tensor pull_back(const at::Tensor& gradient) const {
+    if (request_.objectives == 0) return impl_.card.preprocess.pull_back(gradient);
+    at::Tensor pixels = impl_.card.preprocess.pull_back(gradient.flatten(0, 1));
+    return pixels.unflatten(0, std::vector<std::int64_t>{gradient.size(0), gradient.size(1)});
+  }
+
+  Outputs differentiate(std::int64_t first, std::int64_t count) const {
     at::AutoGradMode enable(true);
     at::Tensor x = input(first, count).requires_grad_(true);
     std::vector<at::Tensor> masks = mask_rows(first, count);
@@ -175,49 +274,39 @@ class Run {
         mask = mask.clone().requires_grad_(true);
       }
     }
-    std::vector<at::Tensor> values = run_plan(x, spread(masks));
+    std::vector<at::Tensor> values = run_plan(x, spread(masks), first);
     Pass pass{as_logits(values[0]), {values.begin() + 1, values.end()}, first, count};
     at::Tensor objective = request_.objective(pass);
-    if (objective.dim() != 1 || objective.size(0) != form_.micro_batch)
-      fail(ErrorCode::internal, "an objective must give one number per input");
+    bool fits = objective.dim() == (request_.objectives > 0 ? 2 : 1) && objective.size(0) == form_.micro_batch &&
+                (request_.objectives == 0 || objective.size(1) == request_.objectives);
+    if (!fits) fail(ErrorCode::internal, "an objective must give one number per input, or as many as the request says");
     std::vector<at::Tensor> wanted;
     if (request_.input_gradient) wanted.push_back(x);
     if (request_.tap_gradients) wanted.insert(wanted.end(), pass.taps.begin(), pass.taps.end());
     if (request_.mask_gradients) wanted.insert(wanted.end(), masks.begin(), masks.end());
-    std::vector<at::Tensor> gradients(wanted.size());
-    if (!wanted.empty() && objective.requires_grad()) {
-      gradients = torch::autograd::grad({objective.narrow(0, 0, count).sum()}, wanted, {}, c10::nullopt,
-                                        /*create_graph=*/false, /*allow_unused=*/true);
-    }
+    std::vector<at::Tensor> all = gradients(objective, wanted, count);
     at::NoGradGuard no_grad;
     for (at::Tensor& value : values) value = value.detach();
-    store_values(values, first, count);
-    put(outputs_.objective, objective.detach(), first, count);
-    std::size_t next = 0;
-    if (request_.input_gradient) {
-      at::Tensor gradient = gradients[next].defined() ? gradients[next] : at::zeros_like(x);
-      put(outputs_.input_gradient, impl_.card.preprocess.pull_back(gradient), first, count);
-      ++next;
-    }
-    for (at::Tensor& all : outputs_.tap_gradients) {
-      if (gradients[next].defined()) put(all, gradients[next], first, count);
-      ++next;
-    }
-    for (at::Tensor& all : outputs_.mask_gradients) {
-      if (gradients[next].defined()) put(all, gradients[next], first, count);
-      ++next;
-    }
+    Outputs part = values_of(values, count);
+    part.objective = objective.detach().narrow(0, 0, count);
+    auto next = all.begin();
+    auto take = [&] { return (next++)->narrow(0, 0, count); };
+    if (request_.input_gradient) part.input_gradient = pull_back(*next++).narrow(0, 0, count);
+    for (std::size_t i = 0; request_.tap_gradients && i < pass.taps.size(); ++i) part.tap_gradients.push_back(take());
+    for (std::size_t i = 0; request_.mask_gradients && i < masks.size(); ++i) part.mask_gradients.push_back(take());
+    return part;
   }
 
   Network::Impl& impl_;
   const at::Tensor& images_;
   const Request& request_;
   Execution form_;
+  Cut cut_;
   std::int64_t n_;
   std::shared_ptr<const Plan> plan_;
   bool means_ = false;  // the plan gives taps in that form
   Outputs outputs_;
-  std::vector<std::vector<at::Tensor>> inputs_of_piece_;  // of each micro-batch, the layer inputs asked for
+  std::vector<std::vector<at::Tensor>> pieces_;  // of each micro-batch, what is joined at the end
 };
 
 // Image sizes that models are commonly made for, tried on a TorchScript file that does not state its own.
@@ -270,8 +359,17 @@ std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& imp
 
 }  // namespace
 
+at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t count, std::int64_t size) {
+  at::Tensor rows = all.narrow(0, first, count);
+  if (count == size) return rows;
+  std::vector<std::int64_t> repeat(static_cast<std::size_t>(all.dim()), -1);
+  repeat[0] = size - count;
+  return at::cat({rows, rows.narrow(0, count - 1, 1).expand(repeat)});
+}
+
 at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& form) const {
   at::Tensor input = card.preprocess.apply(images);
+  if (takes_bytes()) input.round_().clamp_(0, 255);
   return form.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast) : input;
 }
 
@@ -316,12 +414,14 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   info.softmax = executor->ends_in_softmax();
   batch = noise.size(0);
   at::Tensor logits = values[0];
-  if (logits.dim() < 2 || logits.size(0) != batch || logits.numel() / batch != logits.size(1) ||
-      !logits.is_floating_point())
+  bool scores = logits.dim() >= 2 && logits.size(0) == batch && logits.numel() / batch == logits.size(1) &&
+                logits.is_floating_point();
+  if (!scores && !any_output)
     bad_input("{}: gives an output of shape {} for {} images, not one score per class", info.path,
               fmt::format("{}", fmt::join(logits.sizes(), "x")), batch);
-  info.classes = logits.size(1);
-  if (!card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)
+  info.classes = scores ? logits.size(1) : 0;
+  if (any_output) describe_outputs(noise);
+  if (scores && !card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)
     bad_input("{}: names {} classes but has {} outputs", info.path, card.class_names.size(), info.classes);
 
   // A file that states a batch size, or one that only took a single image, may still take any: try.
@@ -362,7 +462,10 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   if (numbers != at::kByte && numbers != at::kShort && numbers != at::kFloat)
     bad_usage("images must be bytes or floats, sounds 16-bit integers or floats");
   check_fits(*this, images, "the request");
-  Execution form = request.alone ? Execution{std::max<std::int64_t>(1, impl.info.fixed_batch), false} : execution();
+  if (impl.info.classes == 0) bad_input("{}: gives no score per class, which is needed here", impl.info.path);
+  if (request.group < 1 || images.size(0) % request.group != 0)
+    bad_usage("a request of {} rows cannot be cut into groups of {}", images.size(0), request.group);
+  Execution form = execution_of(*this, request.alone);
   try {
     return Run(impl, images, request, form).finish();
   } catch (const Error&) {
@@ -370,6 +473,11 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   } catch (const std::exception& e) {
     bad_input("{}: fails while running: {}", impl.info.path, impl.executor->explain(e));
   }
+}
+
+Execution execution_of(Network& network, bool alone) {
+  if (!alone) return network.execution();
+  return {std::max<std::int64_t>(1, network.info().fixed_batch), false};
 }
 
 const Execution& Network::execution() {

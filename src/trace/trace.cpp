@@ -126,9 +126,9 @@ Traces rows_of(const Traces& traces, const std::vector<std::int64_t>& rows) {
 }
 
 Tracer::Tracer(Network& network, std::vector<int> taps, NeuronUnit unit, TraceNeeds needs)
-    : network_(network), taps_(std::move(taps)), unit_(unit), needs_(needs) {
+    : network_(network), version_(network.weights_version()), taps_(std::move(taps)), unit_(unit), needs_(needs) {
   layout_.classes = network.info().classes;
-  layout_.model = network.info().sha256;
+  layout_.model = network.identity();
   for (int index : taps_) {
     const Tap& tap = network.taps().at(static_cast<std::size_t>(index));
     layout_.add(tap.name, unit == NeuronUnit::unit ? tap.units() : tap.neurons());
@@ -138,6 +138,9 @@ Tracer::Tracer(Network& network, std::vector<int> taps, NeuronUnit unit, TraceNe
 }
 
 Traces Tracer::trace(const at::Tensor& images) const {
+  if (network_.weights_version() != version_ && network_.identity() != layout_.model)
+    bad_usage("{}: its weights changed after its neurons were laid out; what was learned before does not hold for it",
+              network_.info().path);
   Request request;
   request.taps = taps_;
   request.form = unit_ == NeuronUnit::unit ? TapForm::full : TapForm::neurons;

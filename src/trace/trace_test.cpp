@@ -29,6 +29,21 @@ at::Tensor images_for(const Network& network, std::int64_t n) {
       .view({n, in[0], in[1], in[2]});
 }
 
+TEST(Trace, LayoutBelongsToTheWeightsOfTheMoment) {
+  auto network = zoo("lenet5");
+  at::Tensor images = images_for(*network, 3);
+  Tracer before(*network, network->select_taps("default"), NeuronUnit::channel);
+  EXPECT_EQ(before.layout().model, network->info().sha256);
+  at::Tensor bias = network->parameter("fc1.bias");
+  network->set_parameter("fc1.bias", bias + 1);
+  Tracer after(*network, network->select_taps("default"), NeuronUnit::channel);
+  EXPECT_NE(after.layout().signature(), before.layout().signature());
+  EXPECT_EQ(after.trace(images).size(), 3);
+  EXPECT_THROW(before.trace(images), Error);
+  network->set_parameter("fc1.bias", bias);
+  EXPECT_EQ(before.trace(images).size(), 3);
+}
+
 TEST(Trace, HasABlockPerTapWithMeansOverSpace) {
   auto network = zoo("lenet5");
   Tracer tracer(*network, network->select_taps("default"), NeuronUnit::channel);

@@ -38,6 +38,7 @@ struct ModelCard {
   Preprocess preprocess;
   bool preprocess_known = false;    // somebody stated it; otherwise it is the default, a guess
   std::vector<std::int64_t> input;  // [C, H, W] or [channels, length]; empty: as the graph says
+  std::string number;               // of that input: "float32", "float16" or "uint8"; empty: as the graph says
   std::vector<std::string> class_names;
   std::string architecture;
   std::string data;                // what it was trained on

@@ -1,4 +1,4 @@
-// A trained classifier, from ONNX or TorchScript, that can be run, looked into, differentiated and saved.
+// A trained network, from ONNX or TorchScript, that can be run, looked into, differentiated and saved.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,18 +32,27 @@ struct Tap {
   std::vector<std::int64_t> other_axes() const;  // of [B, ...shape], all but the batch and the neurons
 };
 
+// What the graph itself gives, for networks that were loaded for any output.
+struct GraphOutput {
+  std::string name;                 // "output0" and so on where the file has none
+  std::vector<std::int64_t> shape;  // of one input's value: [3, 32, 32], or [] of a number
+};
+
 struct NetworkInfo {
   std::string path;
   std::string format;      // "onnx" or "torchscript"
   std::string sha256;      // of the file, and of external data that it names
   std::int64_t opset = 0;  // ONNX only
   std::string producer;
-  std::vector<std::int64_t> input;  // [C, H, W], or [channels, length] of a sound
-  std::int64_t classes = 0;
-  std::int64_t parameters = 0;     // trainable scalars
-  bool softmax = false;            // the file ends in a softmax; logits are taken before it
-  std::int64_t fixed_batch = 0;    // the graph takes only this batch size; 0: any
-  std::vector<std::string> notes;  // what a user should know, such as values that cannot be tapped
+  std::vector<std::int64_t> input;   // [C, H, W], or [channels, length] of a sound
+  std::string number = "float32";    // of its input: "float32", "float16" (all of it runs in float32) or "uint8"
+  std::int64_t classes = 0;          // 0: its output is no row of scores (Options::any_output)
+  std::vector<GraphOutput> outputs;  // with Options::any_output
+  std::int64_t parameters = 0;       // trainable scalars
+  std::int64_t random_layers = 0;    // dropout, which Request::random wakes, and noise
+  bool softmax = false;              // the file ends in a softmax; logits are taken before it
+  std::int64_t fixed_batch = 0;      // the graph takes only this batch size; 0: any
+  std::vector<std::string> notes;    // what a user should know, such as values that cannot be tapped
 };
 
 // A tap's layer as arithmetic: what it does to its input, but for the bias. Two-dimensional convolutions and dense
@@ -64,6 +73,13 @@ struct Layer {
   std::int64_t parameters = 0;
 };
 
+// A floating-point tensor that the graph reads.
+struct NamedParameter {
+  std::string name;                 // of the ONNX initialiser, or the path in the TorchScript module
+  std::vector<std::int64_t> shape;  // may be []
+  bool trainable;                   // a weight; otherwise a running statistic or a constant of the file
+};
+
 // How forward passes are cut into pieces: what gives the bits of a result, besides the input itself.
 struct Execution {
   std::int64_t micro_batch = 0;  // inputs a kernel call sees; 0: choose by measurement
@@ -82,7 +98,7 @@ struct Pass {
   std::int64_t first;            // index of row 0 in the request
   std::int64_t count;            // rows before the padding
 };
-// A scalar for every row: [B]. Called from several threads at once, with gradients recorded.
+// A scalar for every row, [B], or K of them, [B, K]. Called from several threads at once, with gradients recorded.
 using Objective = std::function<at::Tensor(const Pass&)>;
 
 // Multiplies a tap's value, neuron by neuron, before the rest of the network sees it.
@@ -91,26 +107,54 @@ struct Mask {
   at::Tensor factor;  // [neurons], or [N, neurons] for one mask per input
 };
 
+// Dropout works as in training; everything else stays in evaluation mode. What row i draws, for dropout and for noise
+// that the graph itself adds, follows from the seed and `first_row + i` alone, not from threads or other rows.
+struct RandomLayers {
+  std::uint64_t seed = 0;
+  std::int64_t first_row = 0;
+};
+
+// With K objectives each gradient has a second axis of K: [N, K, ...] in place of [N, ...].
+struct Outputs {
+  at::Tensor logits;                       // [N, classes] float
+  std::vector<at::Tensor> taps;            // as requested
+  std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
+  at::Tensor objective;                    // [N] or [N, K]
+  at::Tensor input_gradient;               // [N, C, H, W] per pixel unit (0..255)
+  std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
+  std::vector<at::Tensor> mask_gradients;  // [N, neurons]
+  std::vector<at::Tensor> reduced;         // what the reducer made of each micro-batch, joined along the first axis
+};
+
+// Called in the worker with the results of one micro-batch: rows [first, first + count) of the request, shapes as above
+// with `count` in place of N. What it returns is joined in the order of the request: [count, ...] tensors give
+// [N, ...], sums kept as [1, ...] give one row per micro-batch, to be added up in a fixed order. Called from several
+// threads at once; REQUIRES as many tensors from every call.
+using Reducer = std::function<std::vector<at::Tensor>(const Outputs& part, std::int64_t first)>;
+
 struct Request {
   std::vector<int> taps;  // indices into Network::taps()
   TapForm form = TapForm::neurons;
   std::vector<int> layer_inputs;  // taps whose layer's input is wanted, in full; each must have a linear_layer
   std::vector<Mask> masks;
-  Objective objective;  // if set, its sum is differentiated
+  Objective objective;          // if set, its sum is differentiated
+  std::int64_t objectives = 0;  // K, if the objective gives [B, K]: each is differentiated, after one forward pass
   bool input_gradient = false;
   bool tap_gradients = false;   // always full form
   bool mask_gradients = false;  // [N, neurons]
   bool alone = false;           // canonical form: every input in a batch of its own; the same bits in any context
+  // If set, taps, layer inputs and gradients go to it alone and never exist for all rows at once.
+  Reducer reducer;
+  // Rows that belong together, such as the steps of a path: [0, group), [group, 2·group), ... A micro-batch holds whole
+  // groups; a group larger than that is cut into pieces, which one worker takes in order. REQUIRES N % group == 0.
+  std::int64_t group = 1;
+  std::optional<RandomLayers> random;  // absent: dropout does nothing, noise is that of seed 0
 };
 
-struct Outputs {
-  at::Tensor logits;                       // [N, classes] float
-  std::vector<at::Tensor> taps;            // as requested
-  std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
-  at::Tensor objective;                    // [N]
-  at::Tensor input_gradient;               // [N, ...input] per unit of the file: of 0..255, of 16 bits
-  std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
-  std::vector<at::Tensor> mask_gradients;  // [N, neurons]
+// How Network::apply runs.
+struct Application {
+  bool alone = false;                  // canonical form, as in a request
+  std::optional<RandomLayers> random;  // as in a request
 };
 
 class Network {
@@ -120,6 +164,7 @@ class Network {
     Execution execution;                   // exactly this, as a campaign recorded it; by default the fastest is found
     std::int64_t micro_batch = 0;          // only the layout is left to find
     std::vector<std::int64_t> data_shape;  // of the data at hand, for files that do not state their input
+    bool any_output = false;  // encoders, generators and other graphs that give no class scores are loaded, too
   };
 
   // Loads by content: ONNX or TorchScript. A `<path>.toml` beside the file is read too.
@@ -146,9 +191,30 @@ class Network {
   const Execution& execution();
 
   // images [N, C, H, W] uint8, or float on the 0..255 scale; sounds [N, channels, length] int16, or float on that
-  // scale. Same bits for any number of workers.
+  // scale. Same bits for any number of workers. Error(bad_input) if the network gives no class scores.
   Outputs run(const at::Tensor& images, const Request& request);
   Outputs run(const at::Tensor& images) { return run(images, Request()); }
+
+  // Everything the graph gives, as the file has it (a final softmax included): [N, ...] each, in the order of
+  // info().outputs. REQUIRES Options::any_output. images as above.
+  std::vector<at::Tensor> apply(const at::Tensor& images, const Application& how);
+  std::vector<at::Tensor> apply(const at::Tensor& images) { return apply(images, Application()); }
+
+  // All that can be read and set by name, weights first.
+  std::vector<NamedParameter> parameters() const;
+  at::Tensor parameter(const std::string& name) const;  // a copy, float
+  // The network computes with the new values from now on. `value` float of the parameter's shape; rounded if the file
+  // stores float16.
+  void set_parameter(const std::string& name, const at::Tensor& value);
+
+  // Says what the network computes with: the file's SHA-256 while its weights are as loaded, another hash while they
+  // are not. What was learned from one network (a profile) is no good for another.
+  std::string identity() const;
+  // Goes up whenever the weights may have changed; cheap.
+  std::uint64_t weights_version() const;
+
+  // An independent network in the same state: weights, card, execution.
+  std::unique_ptr<Network> clone() const;
 
   // Writes the weights and card back in the format the model came in; what is loaded from it gives the same bits.
   void save(const std::filesystem::path& path);

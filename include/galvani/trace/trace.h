@@ -27,7 +27,7 @@ struct TraceLayout {
   std::vector<TraceBlock> blocks;
   std::int64_t neurons = 0;
   std::int64_t classes = 0;
-  std::string model;  // SHA-256 of the model's file
+  std::string model;  // Network::identity()
   std::vector<std::optional<LinearLayer>>
       layers;  // one per block if criteria look into layers; not part of signature()
 
@@ -87,7 +87,7 @@ class Tracer {
   NeuronUnit unit() const { return unit_; }
   void need(const TraceNeeds& needs) { needs_ = needs_ | needs; }
 
-  // images as Network::run takes them.
+  // images as Network::run takes them. Usage error if the network's weights changed since the tracer was made.
   Traces trace(const at::Tensor& images) const;
 
   // Over data of any size, chunk by chunk in order, with a progress bar; memory stays bounded. What is in which
@@ -100,6 +100,7 @@ class Tracer {
   at::Tensor relevance(const at::Tensor& images) const;
 
   Network& network_;
+  std::uint64_t version_;
   std::vector<int> taps_;
   NeuronUnit unit_;
   TraceNeeds needs_;

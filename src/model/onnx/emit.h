@@ -28,10 +28,11 @@ struct Value {
   int rank = -1;                    // -1: not known before the model runs
   std::optional<at::Tensor> known;  // its value, where that is fixed by the file
   Origin origin = Origin::computed;
-  std::int64_t number = -1;  // of a constant, in the order of the file
-  bool named = false;        // the file can be updated by this name: an initialiser or a Constant node's output
-  bool frozen = false;       // never trained: running statistics and arguments
-  std::string problem;       // why it cannot be read, such as an element type we have no tensors for
+  at::ScalarType stored = at::ScalarType::Undefined;  // of a constant: as the file has it, before it was widened
+  std::int64_t number = -1;                           // of a constant, in the order of the file
+  bool named = false;   // the file can be updated by this name: an initialiser or a Constant node's output
+  bool frozen = false;  // never trained: running statistics and arguments
+  std::string problem;  // why it cannot be read, such as an element type we have no tensors for
 };
 
 // Where lines go: the module's forward, or a throw-away function that folds constants.

@@ -11,6 +11,7 @@
 #include "model/onnx/fold.h"
 #include "model/onnx/program.h"
 #include "model/onnx/tensors.h"
+#include "model/onnx/widen.h"
 
 namespace galvani::onnx {
 
@@ -37,8 +38,9 @@ bool is_default_domain(const std::string& domain) {
 
 class Importer : public Sink {
  public:
-  Importer(const ModelProto& model, const std::filesystem::path& folder, const std::string& label)
-      : model_(model), label_(label), reader_(folder, label) {
+  Importer(const ModelProto& model, const std::filesystem::path& folder, const std::string& label, bool widen)
+      : model_(model), label_(label), widen_(widen), reader_(folder, label) {
+    program_.widened = widen;
     for (const FunctionProto& function : model.functions())
       functions_.emplace(std::pair(function.domain(), function.name()), &function);
   }
@@ -67,6 +69,7 @@ class Importer : public Sink {
             int depth);
   Node::Attributes attributes_of(const NodeProto& proto, const Passed& passed) const;
   std::shared_ptr<Value> constant_node(const Node& node);
+  void set_constant(Value& value, const at::Tensor& read) const;
   const FunctionProto* find_function(const NodeProto& proto) const;
   std::int64_t opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const;
   void define(Scope& scope, const std::string& name, std::shared_ptr<Value> value);
@@ -74,6 +77,7 @@ class Importer : public Sink {
 
   const ModelProto& model_;
   const std::string& label_;
+  bool widen_;
   TensorReader reader_;
   std::map<std::pair<std::string, std::string>, const FunctionProto*> functions_;  // by domain and name
   Program program_;
@@ -145,9 +149,7 @@ void Importer::add_initializers() {
     value->origin = Value::Origin::initializer;
     value->named = true;
     if (std::optional<at::ScalarType> type = scalar_type(proto.data_type())) {
-      value->type = *type;
-      value->known = reader_.read(proto);
-      value->rank = static_cast<int>(value->known->dim());
+      set_constant(*value, reader_.read(proto));
       if (at::isFloatingType(*type) && !at::isfinite(*value->known).all().item<bool>())
         program_.warnings.push_back(
             fmt::format("{}: initialiser '{}' holds NaN or infinity", label_, printable(proto.name())));
@@ -322,6 +324,13 @@ void Importer::call(const FunctionProto& function, const NodeProto& proto, Scope
   for (auto& entry : inner) retained_.push_back(std::move(entry.second));
 }
 
+void Importer::set_constant(Value& value, const at::Tensor& read) const {
+  value.stored = read.scalar_type();
+  value.known = widen_ ? widened(read) : read;
+  value.type = value.known->scalar_type();
+  value.rank = static_cast<int>(value.known->dim());
+}
+
 std::shared_ptr<Value> Importer::constant_node(const Node& node) {
   auto value = std::make_shared<Value>();
   value->origin = Value::Origin::constant;
@@ -341,8 +350,7 @@ std::shared_ptr<Value> Importer::constant_node(const Node& node) {
   } else {
     node.refuse("holds no dense tensor of numbers");
   }
-  value->type = value->known->scalar_type();
-  value->rank = static_cast<int>(value->known->dim());
+  set_constant(*value, *value->known);
   return value;
 }
 
@@ -429,8 +437,8 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
 void Importer::finish_parameters() {
   for (const auto& [number, value] : materialised_) {
     bool trainable = value->origin == Value::Origin::initializer && at::isFloatingType(value->type) && !value->frozen;
-    program_.parameters.push_back(
-        {fmt::format("p{}", number), value->named ? value->name : "", *value->known, trainable});
+    program_.parameters.push_back({fmt::format("p{}", number), value->named ? value->name : "", *value->known,
+                                   trainable, value->named ? value->stored : value->type});
   }
 }
 
@@ -456,10 +464,12 @@ Program Importer::run() {
 
 }  // namespace
 
-Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label) {
+Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label,
+                    HalfTypes halves) {
   ModelProto model = parse_model(bytes, label);
   try {
-    return Importer(model, folder, label).run();
+    bool widen = halves == HalfTypes::widened && widen_types(model);
+    return Importer(model, folder, label, widen).run();
   } catch (const Error&) {
     throw;
   } catch (const c10::Error& error) {

@@ -29,7 +29,8 @@ struct Program {
     std::string attribute;
     std::string initializer;
     at::Tensor value;
-    bool trainable;  // a weight that gradient descent may change; running statistics and constants are not
+    bool trainable;         // a weight that gradient descent may change; running statistics and constants are not
+    at::ScalarType stored;  // as the file has it; `value` is of another type only if it was widened
   };
 
   std::string source;  // `def forward(self, ...)`, reads `self.training` where training differs from evaluation
@@ -43,11 +44,19 @@ struct Program {
   std::string producer;
   std::map<std::string, std::string> metadata;  // the file's metadata_props
   std::vector<std::string> warnings;            // such as NaN in a weight, naming the tensor
+  bool widened = false;                         // there was float16 or bfloat16 to widen
   std::string external_sha256;                  // of what was read from files beside the model; empty: nothing
 };
 
+// What becomes of float16 and bfloat16: few kernels of a CPU take them.
+enum class HalfTypes {
+  kept,     // the program computes as the file says, wherever it has to by way of float32
+  widened,  // weights, inputs and everything computed from them become float32
+};
+
 // Parses and checks a model. `label` names the file in errors; external initialisers are read from `folder` only.
-Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label);
+Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label,
+                    HalfTypes halves = HalfTypes::kept);
 
 // Compiles the source into `module` and gives it copies of the parameters (training mode on). `forward` returns a
 // tensor if the graph has one output, a tuple of tensors otherwise.

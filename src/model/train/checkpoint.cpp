@@ -12,33 +12,18 @@
 namespace galvani {
 namespace {
 
-constexpr std::string_view kMagic = "galvani checkpoint 1\n";
+constexpr std::string_view kMagic = "galvani checkpoint 2\n";
 constexpr std::size_t kHashLength = 64;
-
-c10::List<double> pack(const std::vector<EpochReport>& reports) {
-  c10::List<double> list;
-  for (const EpochReport& r : reports) {
-    for (double v : {static_cast<double>(r.epoch), r.rate, r.loss, r.train_accuracy, r.accuracy, r.seconds})
-      list.push_back(v);
-  }
-  return list;
-}
-
-std::vector<EpochReport> unpack(const c10::List<double>& list) {
-  std::vector<EpochReport> reports;
-  for (std::size_t i = 0; i + 6 <= list.size(); i += 6)
-    reports.push_back(
-        {static_cast<std::int64_t>(list[i]), list[i + 1], list[i + 2], list[i + 3], list[i + 4], list[i + 5]});
-  return reports;
-}
 
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint& c) {
   std::vector<at::Tensor> tensors;
   for (const at::Tensor& t : c.tensors) tensors.push_back(t.detach());
-  auto content = c10::ivalue::Tuple::create({c.settings, c.epoch, c.step, c.updates, c.loss_sum, c.correct, c.seen,
-                                             c.best_epoch, pack(c.reports), tensors, c.stopped});
+  const TrainState& state = c.state;
+  auto content = c10::ivalue::Tuple::create({c.settings, state.epoch, state.step,
+                                             c10::List<std::int64_t>(state.updates), c10::List<double>(state.sums),
+                                             state.stopped, c10::List<double>(state.numbers), state.kept, tensors});
   std::vector<char> bytes = torch::jit::pickle_save(content);
   std::string payload(bytes.begin(), bytes.end());
   write_file(path, std::string(kMagic) + sha256(payload) + payload);
@@ -55,16 +40,14 @@ Checkpoint load_checkpoint(const std::filesystem::path& path) {
   Checkpoint c;
   auto parts = torch::jit::pickle_load(std::vector<char>(text.begin(), text.end())).toTuple()->elements().vec();
   c.settings = parts.at(0).toStringRef();
-  c.epoch = parts.at(1).toInt();
-  c.step = parts.at(2).toInt();
-  c.updates = parts.at(3).toInt();
-  c.loss_sum = parts.at(4).toDouble();
-  c.correct = parts.at(5).toInt();
-  c.seen = parts.at(6).toInt();
-  c.best_epoch = parts.at(7).toInt();
-  c.reports = unpack(parts.at(8).toDoubleList());
-  c.tensors = parts.at(9).toTensorVector();
-  c.stopped = parts.at(10).toStringRef();
+  c.state.epoch = parts.at(1).toInt();
+  c.state.step = parts.at(2).toInt();
+  c.state.updates = parts.at(3).toIntVector();
+  c.state.sums = parts.at(4).toDoubleVector();
+  c.state.stopped = parts.at(5).toStringRef();
+  c.state.numbers = parts.at(6).toDoubleVector();
+  c.state.kept = parts.at(7).toTensorVector();
+  c.tensors = parts.at(8).toTensorVector();
   return c;
 }
 

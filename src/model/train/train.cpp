@@ -1,31 +1,20 @@
 #include "galvani/model/train.h"
 
 #include <fmt/format.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/script.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <cstring>
-#include <numeric>
+#include <optional>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/interrupt.h"
-#include "galvani/base/log.h"
-#include "galvani/base/parallel.h"
-#include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/trainer.h"
 #include "model/network_impl.h"
-#include "model/train/checkpoint.h"
-#include "model/train/training_graph.h"
 
 namespace galvani {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kSaveEvery{60};
 
 std::string hash_of(const Dataset& data) {
   at::Tensor images = data.images.contiguous();
@@ -33,6 +22,19 @@ std::string hash_of(const Dataset& data) {
   std::string_view pixels(static_cast<const char*>(images.data_ptr()), images.nbytes());
   std::string_view classes(static_cast<const char*>(labels.data_ptr()), labels.nbytes());
   return sha256(sha256(pixels) + sha256(classes)).substr(0, 16);
+}
+
+// What an epoch's reports become in a checkpoint, and back.
+void put_report(std::vector<double>& numbers, const EpochReport& r) {
+  for (double v : {static_cast<double>(r.epoch), r.rate, r.loss, r.train_accuracy, r.accuracy, r.seconds})
+    numbers.push_back(v);
+}
+
+std::vector<EpochReport> reports_of(const std::vector<double>& n) {
+  std::vector<EpochReport> reports;
+  for (std::size_t i = 0; i + 6 <= n.size(); i += 6)
+    reports.push_back({static_cast<std::int64_t>(n[i]), n[i + 1], n[i + 2], n[i + 3], n[i + 4], n[i + 5]});
+  return reports;
 }
 
 class Training {
@@ -43,41 +45,41 @@ class Training {
         data_(data),
         validation_(validation),
         options_(options),
-        slots_((options.batch + options.micro_batch - 1) / options.micro_batch),
-        graph_(impl_, slots_),
-        optimizer_(optimizers().create(Spec::parse(options.optimizer))),
-        schedule_(schedules().create(Spec::parse(options.schedule))),
-        rng_(Rng(options.seed).derive("train")) {
+        trainer_({&network}, {{"network", {{0}}, options.optimizer}},
+                 {options.batch, options.micro_batch, options.seed}),
+        rows_(data.size(), options.batch, trainer_.rng()),
+        schedule_(schedules().create(Spec::parse(options.schedule))) {
     for (const Spec& spec : Spec::parse_list(options.augment)) {
       if (spec.name != "none") augment_.push_back(augmentations().create(spec));
     }
-    optimizer_->prepare(graph_.parameters());
-    state_.settings = settings();
   }
 
   TrainResult run(const std::function<void(const EpochReport&)>& listener) {
+    TrainLoop loop;
+    loop.epochs = options_.epochs;
+    loop.rows = data_.size();
+    loop.batch = options_.batch;
+    loop.checkpoint = options_.checkpoint;
+    loop.settings = settings();
+    loop.step = [this] { return step(); };
+    loop.enough = [this] { return good_enough(); };
+    loop.note = [this] { return fmt::format("loss {:.3f}", mean_loss()); };
+    loop.resumed = [&] {
+      for (const EpochReport& report : reports_of(trainer_.state().numbers)) listener(report);
+    };
+    loop.epoch_ended = [&] { end_epoch(listener); };
     TrainResult result;
-    result.resumed = resume();
-    for (const EpochReport& report : state_.reports) listener(report);
-    while (state_.epoch < options_.epochs && state_.stopped.empty()) {
-      state_.reports.push_back(run_epoch());
-      listener(state_.reports.back());
-      if (improved()) remember_best();
-      state_.epoch += 1;
-      state_.step = state_.correct = state_.seen = 0;
-      state_.loss_sum = 0;
-      std::int64_t since_best = state_.epoch - state_.best_epoch;
-      if (state_.stopped.empty() && options_.early_stop > 0 && since_best >= options_.early_stop)
-        state_.stopped = fmt::format("no improvement for {} epochs", options_.early_stop);
-      save();
-    }
-    result.stopped = state_.stopped;
-    if (options_.early_stop > 0 && !best_.empty()) restore_best();
-    result.epochs = state_.reports;
+    result.resumed = trainer_.run(loop);
+    const TrainState& state = trainer_.state();
+    result.stopped = state.stopped;
+    if (options_.early_stop > 0 && !state.kept.empty()) trainer_.set_weights(state.kept);
+    result.epochs = reports_of(state.numbers);
     return result;
   }
 
  private:
+  enum Figure : std::size_t { kLoss, kCorrect, kSeen };  // summed over an epoch
+
   std::string settings() const {
     return fmt::format(
         "model = {}\nstart = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = "
@@ -93,199 +95,90 @@ class Training {
   // Weights and preprocessing that training sets out from.
   std::string hash_of_start() const {
     std::string all = impl_.card.preprocess.str();
-    for (const auto* group : {&graph_.parameters(), &graph_.statistics()}) {
-      for (const at::Tensor& t : *group)
-        all += sha256({static_cast<const char*>(t.contiguous().data_ptr()), t.nbytes()});
-    }
+    for (const at::Tensor& t : trainer_.weights())
+      all += sha256({static_cast<const char*>(t.contiguous().data_ptr()), t.nbytes()});
     return sha256(all).substr(0, 16);
   }
 
-  std::vector<at::Tensor> live_tensors() {
-    std::vector<at::Tensor> tensors = graph_.parameters();
-    tensors.insert(tensors.end(), graph_.statistics().begin(), graph_.statistics().end());
-    for (at::Tensor* t : optimizer_->state()) tensors.push_back(*t);
-    return tensors;
+  double sum(Figure figure) const {
+    const std::vector<double>& sums = trainer_.state().sums;
+    return figure < sums.size() ? sums[figure] : 0;
   }
 
-  bool resume() {
-    if (options_.checkpoint.empty() || !std::filesystem::exists(options_.checkpoint)) return false;
-    Checkpoint found = load_checkpoint(options_.checkpoint);
-    if (std::string change = difference(found.settings, state_.settings); !change.empty())
-      bad_usage("{}: is of a training with other settings ({}); delete it to start anew", options_.checkpoint.string(),
-                change);
-    std::vector<at::Tensor> live = live_tensors();
-    std::size_t weights = graph_.parameters().size() + graph_.statistics().size();
-    bool fits = found.tensors.size() == live.size() || found.tensors.size() == live.size() + weights;
-    for (std::size_t i = 0; fits && i < live.size(); ++i) fits = found.tensors[i].sizes() == live[i].sizes();
-    if (!fits) bad_input("{}: does not fit the model", options_.checkpoint.string());
-    at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < live.size(); ++i) live[i].copy_(found.tensors[i]);
-    best_.assign(found.tensors.begin() + static_cast<std::ptrdiff_t>(live.size()), found.tensors.end());
-    state_ = std::move(found);
-    state_.tensors.clear();
-    return true;
-  }
+  double mean_loss() const { return sum(kLoss) / std::max(1.0, sum(kSeen)); }
 
-  void save() {
-    saved_ = Clock::now();
-    if (options_.checkpoint.empty()) return;
-    state_.tensors = live_tensors();
-    state_.tensors.insert(state_.tensors.end(), best_.begin(), best_.end());
-    save_checkpoint(options_.checkpoint, state_);
-    state_.tensors.clear();
-  }
-
-  bool improved() const {
-    double best = 0;
-    for (std::size_t i = 0; i + 1 < state_.reports.size(); ++i) best = std::max(best, state_.reports[i].accuracy);
-    return state_.reports.size() == 1 || state_.reports.back().accuracy > best;
-  }
-
-  void remember_best() {
-    state_.best_epoch = state_.epoch + 1;
-    if (options_.early_stop == 0) return;
-    best_.clear();
-    for (const at::Tensor& t : graph_.parameters()) best_.push_back(t.detach().clone());
-    for (const at::Tensor& t : graph_.statistics()) best_.push_back(t.clone());
-  }
-
-  void restore_best() {
-    at::NoGradGuard no_grad;
-    std::vector<at::Tensor> live = live_tensors();
-    for (std::size_t i = 0; i < best_.size(); ++i) live[i].copy_(best_[i]);
-  }
-
-  [[noreturn]] void stop_here() {
-    save();
-    fail(ErrorCode::interrupted, "interrupted{}",
-         options_.checkpoint.empty() ? "" : "; the same command goes on from " + options_.checkpoint.string());
-  }
-
-  // The accuracy on the validation data; an interrupt meanwhile loses nothing.
-  double validate() {
-    try {
-      return evaluate(network_, validation_).accuracy;
-    } catch (const Error& e) {
-      if (e.code() == ErrorCode::interrupted) stop_here();
-      throw;
-    }
-  }
-
-  double rate_at(std::int64_t step, std::int64_t steps) const {
-    double epoch = static_cast<double>(state_.epoch) + static_cast<double>(step) / static_cast<double>(steps);
-    return optimizer_->base_rate() * schedule_(epoch, static_cast<double>(options_.epochs));
+  // Factor on the learning rate.
+  double rate_at(std::int64_t step) const {
+    double epoch =
+        static_cast<double>(trainer_.state().epoch) + static_cast<double>(step) / static_cast<double>(rows_.steps());
+    return schedule_(epoch, static_cast<double>(options_.epochs));
   }
 
   // Under-training looks ten times an epoch, before a step, so that a resumed run looks at the same moments.
-  bool good_enough(std::int64_t steps, double& accuracy) {
-    std::int64_t every = std::max<std::int64_t>(1, steps / 10);
-    if (options_.stop_at <= 0 || state_.step == 0 || state_.step % every != 0) return false;
-    accuracy = validate();
-    return accuracy >= options_.stop_at;
+  bool good_enough() {
+    std::int64_t every = std::max<std::int64_t>(1, rows_.steps() / 10);
+    std::int64_t step = trainer_.state().step;
+    accuracy_.reset();
+    if (options_.stop_at <= 0 || step == 0 || step % every != 0) return false;
+    accuracy_ = evaluate(network_, validation_).accuracy;
+    return *accuracy_ >= options_.stop_at;
   }
 
-  EpochReport run_epoch() {
-    auto start = Clock::now();
-    std::vector<std::int64_t> order(static_cast<std::size_t>(data_.size()));
-    std::iota(order.begin(), order.end(), 0);
-    rng_.derive("order").derive(static_cast<std::uint64_t>(state_.epoch)).shuffle(order);
-    std::int64_t steps = (data_.size() + options_.batch - 1) / options_.batch;
-    Progress progress(fmt::format("epoch {}/{}", state_.epoch + 1, options_.epochs), data_.size(), "images");
-    progress.advance(state_.step * options_.batch);
-    double accuracy = 0;
-    bool reached = false;
-    while (state_.step < steps && !(reached = good_enough(steps, accuracy))) {
-      std::int64_t first = state_.step * options_.batch;
-      std::int64_t count = std::min(options_.batch, data_.size() - first);
-      // One image alone has no batch statistics.
-      if (count > 1 || data_.size() == 1) step(order.data() + first, count, rate_at(state_.step, steps));
-      state_.step += 1;
-      progress.advance(count);
-      progress.note(fmt::format("loss {:.3f}", mean_loss()));
-      if (interrupted()) stop_here();
-      if (Clock::now() - saved_ > kSaveEvery) save();
+  void end_epoch(const std::function<void(const EpochReport&)>& listener) {
+    TrainState& state = trainer_.state();
+    // What ended the epoch early was measured already.
+    if (!(accuracy_ && *accuracy_ >= options_.stop_at)) accuracy_ = evaluate(network_, validation_).accuracy;
+    double accuracy = *accuracy_;
+    EpochReport report{state.epoch + 1, trainer_.base_rate(0) * rate_at(std::max<std::int64_t>(0, state.step - 1)),
+                       mean_loss(),     sum(kCorrect) / std::max(1.0, sum(kSeen)),
+                       accuracy,        trainer_.seconds()};
+    listener(report);
+    put_report(state.numbers, report);
+    if (options_.stop_at > 0 && accuracy >= options_.stop_at)
+      state.stopped = fmt::format("the accuracy reached {:.2f}%", accuracy * 100);
+    std::vector<EpochReport> reports = reports_of(state.numbers);
+    auto better = [](const EpochReport& a, const EpochReport& b) { return a.accuracy < b.accuracy; };
+    std::int64_t best = std::max_element(reports.begin(), reports.end(), better)->epoch;
+    if (options_.early_stop == 0) return;
+    if (best == report.epoch) {
+      state.kept.clear();
+      for (const at::Tensor& t : trainer_.weights()) state.kept.push_back(t.detach().clone());
     }
-    progress.finish();
-    if (!reached) {
-      accuracy = validate();
-      reached = options_.stop_at > 0 && accuracy >= options_.stop_at;
-    }
-    if (reached) state_.stopped = fmt::format("the accuracy reached {:.2f}%", accuracy * 100);
-    return {state_.epoch + 1,
-            rate_at(std::max<std::int64_t>(0, state_.step - 1), steps),
-            mean_loss(),
-            static_cast<double>(state_.correct) / static_cast<double>(std::max<std::int64_t>(1, state_.seen)),
-            accuracy,
-            std::chrono::duration<double>(Clock::now() - start).count()};
+    if (state.stopped.empty() && report.epoch - best >= options_.early_stop)
+      state.stopped = fmt::format("no improvement for {} epochs", options_.early_stop);
   }
 
-  double mean_loss() const { return state_.loss_sum / static_cast<double>(std::max<std::int64_t>(1, state_.seen)); }
-
-  // One batch: every slot's gradient from its own micro-batch, summed in slot order.
-  void step(const std::int64_t* indices, std::int64_t count, double rate) {
-    std::int64_t used = (count + options_.micro_batch - 1) / options_.micro_batch;
-    std::vector<SlotResult> results(static_cast<std::size_t>(used));
-    graph_.spread_statistics();
-    workers().run(used, [&](std::int64_t slot, int) {
-      std::int64_t first = slot * count / used;
-      std::int64_t last = (slot + 1) * count / used;
-      results[static_cast<std::size_t>(slot)] = gradients(slot, indices + first, last - first, count);
-    });
-    graph_.merge_statistics(used);
-    double loss = 0;
-    for (const SlotResult& r : results) {
-      loss += r.loss;
-      state_.correct += r.correct;
-    }
-    if (!std::isfinite(loss))
-      bad_usage("training diverged: the loss is {}; lower the learning rate (--optimizer {}:lr=...)", loss,
-                Spec::parse(options_.optimizer).name);
-    state_.loss_sum += loss;
-    state_.seen += count;
-    state_.updates += 1;
-    const auto& parameters = graph_.parameters();
-    workers().run(static_cast<std::int64_t>(parameters.size()), [&](std::int64_t i, int) {
-      at::NoGradGuard no_grad;
-      auto p = static_cast<std::size_t>(i);
-      at::Tensor sum = results[0].gradients[p];
-      if (!sum.defined()) return;
-      sum = sum.contiguous();
-      for (std::size_t s = 1; s < results.size(); ++s) sum.add_(results[s].gradients[p]);
-      at::Tensor parameter = parameters[p];
-      optimizer_->update(p, parameter, sum, rate, state_.updates);
-    });
+  std::vector<double> step() {
+    const TrainState& state = trainer_.state();
+    Trainer::Step step;
+    step.rows = rows_.rows(state.epoch, state.step);
+    // One image alone has no batch statistics.
+    if (step.rows.size() == 1 && data_.size() > 1) return {};
+    step.groups = {0};
+    step.rate = rate_at(state.step);
+    return trainer_.step(step, [this](Slot& slot) { return loss(slot); });
   }
 
-  struct SlotResult {
-    std::vector<at::Tensor> gradients;
-    double loss = 0;  // summed over the images
-    std::int64_t correct = 0;
-  };
-
-  SlotResult gradients(std::int64_t slot, const std::int64_t* indices, std::int64_t count, std::int64_t batch) {
-    Rng stream = rng_.derive({static_cast<std::uint64_t>(state_.epoch), static_cast<std::uint64_t>(state_.step)});
+  SlotLoss loss(Slot& slot) const {
+    auto count = static_cast<std::int64_t>(slot.rows().size());
     at::Tensor images = at::empty({count, impl_.info.input[0], impl_.info.input[1], impl_.info.input[2]}, at::kByte);
     at::Tensor labels = at::empty({count}, at::kLong);
     std::int64_t bytes = images[0].numel();
     for (std::int64_t k = 0; k < count; ++k) {
-      std::memcpy(images.data_ptr<std::uint8_t>() + k * bytes,
-                  data_.images.data_ptr<std::uint8_t>() + indices[k] * bytes, static_cast<std::size_t>(bytes));
-      labels.data_ptr<std::int64_t>()[k] = data_.labels.data_ptr<std::int64_t>()[indices[k]];
+      std::int64_t row = slot.rows()[static_cast<std::size_t>(k)];
+      std::memcpy(images.data_ptr<std::uint8_t>() + k * bytes, data_.images.data_ptr<std::uint8_t>() + row * bytes,
+                  static_cast<std::size_t>(bytes));
+      labels.data_ptr<std::int64_t>()[k] = data_.labels.data_ptr<std::int64_t>()[row];
       if (augment_.empty()) continue;
       at::Tensor image = images[k];
-      Rng rng = stream.derive("augment").derive(static_cast<std::uint64_t>(indices[k]));
+      Rng rng = slot.stream().derive("augment").derive(static_cast<std::uint64_t>(row));
       for (const Augmentation& change : augment_) change(image, rng);
     }
-    at::AutoGradMode enable(true);
-    Rng dropout = stream.derive("dropout").derive(static_cast<std::uint64_t>(slot));
-    at::Tensor logits = graph_.forward(slot, impl_.card.preprocess.apply(images), dropout);
+    at::Tensor logits = slot.forward(0, impl_.prepare(images, {}))[0];
     at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, -100, options_.label_smoothing);
-    SlotResult result;
-    result.gradients = torch::autograd::grad({loss / static_cast<double>(batch)}, graph_.parameters(), {}, c10::nullopt,
-                                             /*create_graph=*/false, /*allow_unused=*/true);
-    result.loss = loss.item<double>();
-    result.correct = (verdicts(logits) == labels).sum().item<std::int64_t>();
-    return result;
+    auto correct = (verdicts(logits) == labels).sum().item<std::int64_t>();
+    return {loss / static_cast<double>(slot.batch()),
+            {loss.item<double>(), static_cast<double>(correct), static_cast<double>(count)}};
   }
 
   Network& network_;
@@ -293,15 +186,11 @@ class Training {
   const Dataset& data_;
   const Dataset& validation_;
   TrainOptions options_;
-  std::int64_t slots_;
-  TrainingGraph graph_;
-  std::unique_ptr<Optimizer> optimizer_;
+  Trainer trainer_;
+  ShuffledRows rows_;
   Schedule schedule_;
   std::vector<Augmentation> augment_;
-  Rng rng_;
-  Checkpoint state_;
-  std::vector<at::Tensor> best_;
-  Clock::time_point saved_ = Clock::now();
+  std::optional<double> accuracy_;  // on the validation data, if it was measured before the next step
 };
 
 }  // namespace

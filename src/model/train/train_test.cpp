@@ -255,11 +255,15 @@ TEST(Checkpoint, DamageIsNoticed) {
   Checkpoint checkpoint;
   checkpoint.settings = "a = 1\n";
   checkpoint.tensors = {at::randn({3})};
-  checkpoint.reports = {{1, 0.1, 0.5, 0.6, 0.7, 2.0}};
+  checkpoint.state.updates = {7, 9};
+  checkpoint.state.numbers = {1, 0.1, 0.5, 0.6, 0.7, 2.0};
+  checkpoint.state.kept = {at::randn({2})};
   save_checkpoint(folder / "c", checkpoint);
   Checkpoint again = load_checkpoint(folder / "c");
   EXPECT_TRUE(at::equal(again.tensors.at(0), checkpoint.tensors[0]));
-  EXPECT_EQ(again.reports.at(0).accuracy, 0.7);
+  EXPECT_EQ(again.state.updates, checkpoint.state.updates);
+  EXPECT_EQ(again.state.numbers, checkpoint.state.numbers);
+  EXPECT_TRUE(at::equal(again.state.kept.at(0), checkpoint.state.kept[0]));
   std::string bytes = read_file(folder / "c");
   bytes[bytes.size() / 2] ^= 1;
   write_file(folder / "c", bytes);

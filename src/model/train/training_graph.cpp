@@ -8,68 +8,25 @@
 #include <set>
 
 #include "galvani/base/error.h"
-#include "galvani/base/parallel.h"
 #include "model/graph_tools.h"
+#include "model/number_types.h"
+#include "model/random_layers.h"
 
 namespace galvani {
 namespace {
 
-using torch::jit::Block;
 using torch::jit::Graph;
-using torch::jit::Node;
-
-// ATen's dropout draws from a generator that all threads share; this one draws from the micro-batch's own stream.
-thread_local const Rng* dropout_stream = nullptr;
-
-at::Tensor dropout(const at::Tensor& x, double p, bool train, std::int64_t site, bool whole_channels) {
-  if (!train || p <= 0) return x;
-  if (p >= 1) return x * 0;
-  std::vector<std::int64_t> shape = x.sizes().vec();
-  if (whole_channels) {
-    for (std::size_t d = 2; d < shape.size(); ++d) shape[d] = 1;
-  }
-  at::Tensor mask = at::empty(shape);
-  Rng rng = (dropout_stream == nullptr ? Rng(0) : *dropout_stream).derive(static_cast<std::uint64_t>(site));
-  auto* m = mask.data_ptr<float>();
-  rng.fill_uniform(m, static_cast<std::size_t>(mask.numel()));
-  auto keep = static_cast<float>(1 - p);
-  for (std::int64_t i = 0; i < mask.numel(); ++i) m[i] = m[i] < keep ? 1 / keep : 0.0F;
-  return x * mask;
-}
-
-void register_dropout() {
-  static const auto registered = torch::RegisterOperators().op(
-      "galvani::dropout(Tensor x, float p, bool train, int site, bool whole_channels) -> Tensor", &dropout);
-}
-
-void replace_dropout(Block* block, Graph& graph, std::int64_t& site) {
-  static const std::set<std::string> kPlain = {"dropout", "dropout_"};
-  static const std::set<std::string> kChannels = {"feature_dropout", "feature_dropout_"};
-  std::vector<Node*> nodes(block->nodes().begin(), block->nodes().end());
-  for (Node* node : nodes) {
-    for (Block* inner : node->blocks()) replace_dropout(inner, graph, site);
-    bool channels = kChannels.count(operator_name(node)) != 0;
-    if (!node->kind().is_aten() || !(channels || kPlain.count(operator_name(node)) != 0)) continue;
-    torch::jit::WithInsertPoint here(node);
-    auto* id = graph.insertConstant(site++);
-    auto* whole = graph.insertConstant(channels);
-    Node* ours = graph.create(c10::Symbol::fromQualString("galvani::dropout"),
-                              {node->input(0), node->input(1), node->input(2), id, whole}, 1);
-    ours->insertBefore(node);
-    ours->output()->setType(node->output()->type());
-    node->output()->replaceAllUsesWith(ours->output());
-    node->destroy();
-  }
-}
 
 torch::jit::Code training_code(const Network::Impl& impl) {
-  register_dropout();
   std::shared_ptr<Graph> graph = impl.module.get_method("forward").graph()->copy();
   torch::jit::Inline(*graph);
+  if (impl.takes_bytes()) take_bytes_as_floats(*graph);
   bool softmax = false;
-  keep_only_logits(*graph, impl.info.path, softmax);
-  std::int64_t site = 0;
-  replace_dropout(graph->block(), *graph, site);
+  if (impl.any_output)
+    spread_outputs(*graph, impl.info.path);
+  else
+    keep_only_logits(*graph, impl.info.path, softmax);
+  draw_from_scope(*graph, RandomMode::training, impl.info.path);
   torch::jit::EliminateDeadCode(graph);
   return interpreter_code(graph);
 }
@@ -87,6 +44,9 @@ void set_attribute(torch::jit::Module& module, const std::string& path, const at
 }  // namespace
 
 TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(impl), code_(training_code(impl)) {
+  if (!impl.narrow.empty())
+    bad_input("{}: its weights are float16, so it cannot be trained; export it in float32", impl.info.path);
+  impl.weights_change();
   impl.module.train();
   std::set<std::string> trainable(impl.trainable.begin(), impl.trainable.end());
   for (const std::string& name : impl.trainable) {
@@ -95,6 +55,8 @@ TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(im
       bad_input("{}: the parameter '{}' is not of type float, so it cannot be trained", impl.info.path, name);
     if (!parameter.is_contiguous()) bad_input("{}: the parameter '{}' is not contiguous", impl.info.path, name);
     parameters_.push_back(parameter.requires_grad_(true));
+    auto initializer = impl.initializer_of.find(name);
+    names_.push_back(initializer == impl.initializer_of.end() ? name : initializer->second);
   }
   for (const auto& buffer : impl.module.named_buffers(/*recurse=*/true)) {
     if (trainable.count(buffer.name) != 0 || !buffer.value.is_floating_point()) continue;
@@ -116,23 +78,27 @@ TrainingGraph::~TrainingGraph() {
   impl_.module.eval();
 }
 
-at::Tensor TrainingGraph::forward(std::int64_t slot, const at::Tensor& input, const Rng& rng) {
-  dropout_stream = &rng;
+std::vector<at::Tensor> TrainingGraph::forward(std::int64_t slot, const at::Tensor& input, const Rng& rng) {
+  RandomScope draws(rng);
+  ran_ = true;
   torch::jit::Stack stack{replicas_[static_cast<std::size_t>(slot)]._ivalue(), input};
   torch::jit::InterpreterState(code_).run(stack);
-  dropout_stream = nullptr;
-  at::Tensor logits = stack.at(0).toTensor();
-  return logits.dim() == 2 ? logits : logits.flatten(1);
+  std::vector<at::Tensor> outputs;
+  for (const c10::IValue& value : stack) outputs.push_back(value.toTensor());
+  if (!impl_.any_output && outputs[0].dim() != 2) outputs[0] = outputs[0].flatten(1);
+  return outputs;
 }
 
 void TrainingGraph::spread_statistics() {
   at::NoGradGuard no_grad;
+  ran_ = false;
   for (auto& own : replica_statistics_) {
     for (std::size_t i = 0; i < statistics_.size(); ++i) own[i].copy_(statistics_[i]);
   }
 }
 
 void TrainingGraph::merge_statistics(std::int64_t slots) {
+  if (!ran_) return;
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
     at::Tensor sum = replica_statistics_[0][i].clone();

@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -21,24 +22,28 @@ class TrainingGraph {
   TrainingGraph& operator=(const TrainingGraph&) = delete;
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
-  const std::vector<std::string>& parameter_names() const { return impl_.trainable; }
+  const std::vector<std::string>& parameter_names() const { return names_; }  // as Network::parameters has them
   // Running statistics: floating-point tensors of the module that are not parameters.
   const std::vector<at::Tensor>& statistics() const { return statistics_; }
 
-  // Logits of a preprocessed input, recorded for autograd. Slots may run at the same time. Dropout draws from `rng`.
-  at::Tensor forward(std::int64_t slot, const at::Tensor& input, const Rng& rng);
+  // Of a preprocessed input, recorded for autograd: the logits, or all outputs of a network loaded for any. Slots may
+  // run at the same time. Dropout draws from `rng`.
+  std::vector<at::Tensor> forward(std::int64_t slot, const at::Tensor& input, const Rng& rng);
 
-  // Before a step the slots' statistics are the network's; after it, the network's are the mean of the slots that ran.
+  // Before a step the slots' statistics are the network's; after it, the network's are the mean of the slots'. Of a
+  // network that no slot ran they stay, to the bit.
   void spread_statistics();
   void merge_statistics(std::int64_t slots);
 
  private:
   Network::Impl& impl_;
+  std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> statistics_;
   std::vector<std::string> statistic_names_;
   std::vector<torch::jit::Module> replicas_;
   std::vector<std::vector<at::Tensor>> replica_statistics_;  // [slot][statistic]
+  std::atomic<bool> ran_{false};                             // since the statistics were spread
   torch::jit::Code code_;
 };
 

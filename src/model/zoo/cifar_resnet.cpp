@@ -17,8 +17,8 @@ Value shortcut(GraphBuilder& net, const std::string& kind, const std::string& na
   return net.conv(name + ".0", x, channels, projection);
 }
 
-Value block(GraphBuilder& net, const Options& options, const std::string& name, const Value& x, std::int64_t channels,
-            std::int64_t stride) {
+Value cifar_block(GraphBuilder& net, const Options& options, const std::string& name, const Value& x,
+                  std::int64_t channels, std::int64_t stride) {
   bool bias = options.flag("bias");
   Value y = net.conv_bn(name + ".conv1", name + ".bn1", x, channels, {3, stride, 1, 1, bias});
   y = net.relu(name + ".relu1", y);
@@ -28,7 +28,7 @@ Value block(GraphBuilder& net, const Options& options, const std::string& name, 
   return net.relu(name + ".relu2", net.add(name + ".add", y, straight));
 }
 
-Value lay_out(GraphBuilder& net, const Options& options, int blocks_a_stage) {
+Value lay_out_cifar(GraphBuilder& net, const Options& options, int blocks_a_stage) {
   net.require_image(4);
   std::int64_t width = options.integer("width");
   Value x = net.conv_bn("conv1", "bn1", net.input(), width, {3, 1, 1, 1, options.flag("bias")});
@@ -36,14 +36,14 @@ Value lay_out(GraphBuilder& net, const Options& options, int blocks_a_stage) {
   for (int stage = 0; stage < 3; ++stage) {
     for (int i = 0; i < blocks_a_stage; ++i) {
       std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-      x = block(net, options, name, x, width << stage, stage > 0 && i == 0 ? 2 : 1);
+      x = cifar_block(net, options, name, x, width << stage, stage > 0 && i == 0 ? 2 : 1);
     }
   }
   x = net.flatten("flatten", net.global_avg_pool("avgpool", x));
   return net.dense("linear", x, net.classes());
 }
 
-Entry entry(int depth) {
+Entry cifar_entry(int depth) {
   int blocks_a_stage = (depth - 2) / 6;
   OptionSchema schema = {
       {"width", std::int64_t{16}, "channels of the first stage", 1, 1024, {}},
@@ -59,13 +59,15 @@ Entry entry(int depth) {
   return architecture(
       "resnet" + number,
       "ResNet-" + number + " for small images: 3 stages of " + std::to_string(blocks_a_stage) + " blocks", schema,
-      [blocks_a_stage](GraphBuilder& net, const Options& options) { return lay_out(net, options, blocks_a_stage); });
+      [blocks_a_stage](GraphBuilder& net, const Options& options) {
+        return lay_out_cifar(net, options, blocks_a_stage);
+      });
 }
 
 }  // namespace
 
 std::vector<Entry> cifar_resnet_architectures() {
-  return {entry(20), entry(32), entry(56)};
+  return {cifar_entry(20), cifar_entry(32), cifar_entry(56)};
 }
 
 }  // namespace galvani::zoo

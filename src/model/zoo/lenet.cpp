@@ -4,13 +4,13 @@
 namespace galvani::zoo {
 namespace {
 
-struct Sizes {
+struct LenetSizes {
   std::int64_t conv1;
   std::int64_t conv2;
   std::vector<std::int64_t> hidden;
 };
 
-Value lay_out(GraphBuilder& net, const Options& options, const Sizes& sizes) {
+Value lay_out_lenet(GraphBuilder& net, const Options& options, const LenetSizes& sizes) {
   const std::string& padding = options.text("padding");
   // LeCun's LeNet-5 reads 32x32; smaller images, such as MNIST's 28x28, get its border as zeros.
   bool bordered = padding == "same" || (padding == "classic" && net.smaller_side() < 32);
@@ -32,7 +32,8 @@ Value lay_out(GraphBuilder& net, const Options& options, const Sizes& sizes) {
   return net.dense("fc" + std::to_string(layer), x, net.classes());
 }
 
-Entry entry(const std::string& name, const std::string& help, const std::string& padding, const Sizes& sizes) {
+Entry lenet_entry(const std::string& name, const std::string& help, const std::string& padding,
+                  const LenetSizes& sizes) {
   OptionSchema schema = {{"padding",
                           padding,
                           "of the 5x5 convolutions: valid (DeepHunter), same (DeepXplore), "
@@ -40,17 +41,18 @@ Entry entry(const std::string& name, const std::string& help, const std::string&
                           {},
                           {},
                           {"valid", "same", "classic"}}};
-  return architecture(name, help, schema,
-                      [sizes](GraphBuilder& net, const Options& options) { return lay_out(net, options, sizes); });
+  return architecture(name, help, schema, [sizes](GraphBuilder& net, const Options& options) {
+    return lay_out_lenet(net, options, sizes);
+  });
 }
 
 }  // namespace
 
 std::vector<Entry> lenet_architectures() {
   return {
-      entry("lenet1", "LeNet-1: convolutions of 4 and 12, no hidden dense layer", "valid", {4, 12, {}}),
-      entry("lenet4", "LeNet-4: convolutions of 6 and 16, dense 84", "valid", {6, 16, {84}}),
-      entry("lenet5", "LeNet-5: convolutions of 6 and 16, dense 120 and 84", "classic", {6, 16, {120, 84}}),
+      lenet_entry("lenet1", "LeNet-1: convolutions of 4 and 12, no hidden dense layer", "valid", {4, 12, {}}),
+      lenet_entry("lenet4", "LeNet-4: convolutions of 6 and 16, dense 84", "valid", {6, 16, {84}}),
+      lenet_entry("lenet5", "LeNet-5: convolutions of 6 and 16, dense 120 and 84", "classic", {6, 16, {120, 84}}),
   };
 }
 

@@ -43,7 +43,7 @@ Value inverted_residual(GraphBuilder& net, const std::string& name, const Value&
   return x.shape == y.shape && stride == 1 ? net.add(name + ".add", x, y) : y;
 }
 
-Value lay_out(GraphBuilder& net, const Options& options) {
+Value lay_out_mobilenet(GraphBuilder& net, const Options& options) {
   bool small = cifar_stem(net, options);
   net.require_image(small ? 8 : 32);
   double width = options.real("width");
@@ -68,7 +68,7 @@ std::vector<Entry> mobilenet_architectures() {
   OptionSchema schema = {stem_option(),
                          {"width", 1.0, "multiplies the channels of every layer", 0.1, 4, {}},
                          {"dropout", 0.2, "share of features dropped in training", 0, 0.95, {}}};
-  return {architecture("mobilenet_v2", "MobileNet v2: 17 inverted residual blocks", schema, lay_out)};
+  return {architecture("mobilenet_v2", "MobileNet v2: 17 inverted residual blocks", schema, lay_out_mobilenet)};
 }
 
 }  // namespace galvani::zoo

@@ -6,7 +6,7 @@
 namespace galvani::zoo {
 namespace {
 
-struct Sizes {
+struct ResnetSizes {
   std::array<int, 4> blocks;
   bool bottleneck;
 };
@@ -26,8 +26,8 @@ Value bottleneck_branch(GraphBuilder& net, const std::string& name, Value x, std
   return net.conv_bn(name + ".conv3", name + ".bn3", x, 4 * width, {1, 1, 0, 1, false});
 }
 
-Value block(GraphBuilder& net, const std::string& name, const Value& x, std::int64_t width, std::int64_t stride,
-            bool bottleneck) {
+Value resnet_block(GraphBuilder& net, const std::string& name, const Value& x, std::int64_t width, std::int64_t stride,
+                   bool bottleneck) {
   Value y = bottleneck ? bottleneck_branch(net, name, x, width, stride) : basic_branch(net, name, x, width, stride);
   Value straight = x;
   if (x.shape != y.shape)
@@ -35,7 +35,7 @@ Value block(GraphBuilder& net, const std::string& name, const Value& x, std::int
   return net.relu(name + (bottleneck ? ".relu3" : ".relu2"), net.add(name + ".add", y, straight));
 }
 
-Value lay_out(GraphBuilder& net, const Options& options, const Sizes& sizes) {
+Value lay_out_resnet(GraphBuilder& net, const Options& options, const ResnetSizes& sizes) {
   bool small = cifar_stem(net, options);
   net.require_image(small ? 8 : 32);
   std::int64_t width = options.integer("width");
@@ -45,26 +45,27 @@ Value lay_out(GraphBuilder& net, const Options& options, const Sizes& sizes) {
   for (std::size_t stage = 0; stage < sizes.blocks.size(); ++stage) {
     for (int i = 0; i < sizes.blocks[stage]; ++i) {
       std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
-      x = block(net, name, x, width << stage, stage > 0 && i == 0 ? 2 : 1, sizes.bottleneck);
+      x = resnet_block(net, name, x, width << stage, stage > 0 && i == 0 ? 2 : 1, sizes.bottleneck);
     }
   }
   x = net.flatten("flatten", net.global_avg_pool("avgpool", x));
   return net.dense("fc", x, net.classes());
 }
 
-Entry entry(const std::string& name, const std::string& help, const Sizes& sizes) {
+Entry resnet_entry(const std::string& name, const std::string& help, const ResnetSizes& sizes) {
   OptionSchema schema = {stem_option(), {"width", std::int64_t{64}, "channels of the first stage", 1, 1024, {}}};
-  return architecture(name, help, schema,
-                      [sizes](GraphBuilder& net, const Options& options) { return lay_out(net, options, sizes); });
+  return architecture(name, help, schema, [sizes](GraphBuilder& net, const Options& options) {
+    return lay_out_resnet(net, options, sizes);
+  });
 }
 
 }  // namespace
 
 std::vector<Entry> resnet_architectures() {
   return {
-      entry("resnet18", "ResNet-18: 8 basic blocks in 4 stages", {{2, 2, 2, 2}, false}),
-      entry("resnet34", "ResNet-34: 16 basic blocks in 4 stages", {{3, 4, 6, 3}, false}),
-      entry("resnet50", "ResNet-50: 16 bottleneck blocks in 4 stages", {{3, 4, 6, 3}, true}),
+      resnet_entry("resnet18", "ResNet-18: 8 basic blocks in 4 stages", {{2, 2, 2, 2}, false}),
+      resnet_entry("resnet34", "ResNet-34: 16 basic blocks in 4 stages", {{3, 4, 6, 3}, false}),
+      resnet_entry("resnet50", "ResNet-50: 16 bottleneck blocks in 4 stages", {{3, 4, 6, 3}, true}),
   };
 }
 

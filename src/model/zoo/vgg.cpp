@@ -45,7 +45,7 @@ Value head(GraphBuilder& net, const Options& options, Value x) {
   return normalised_dense(6, x, net.classes());
 }
 
-Entry entry(const std::string& name, const std::string& help, int convs_in_late_blocks) {
+Entry vgg_entry(const std::string& name, const std::string& help, int convs_in_late_blocks) {
   OptionSchema schema = {
       {"bn", false, "batch norm behind every convolution", {}, {}, {}},
       {"head",
@@ -67,8 +67,8 @@ Entry entry(const std::string& name, const std::string& help, int convs_in_late_
 }  // namespace
 
 std::vector<Entry> vgg_architectures() {
-  return {entry("vgg16", "VGG-16: 13 convolutions in 5 blocks of 64 to 512", 3),
-          entry("vgg19", "VGG-19: 16 convolutions in 5 blocks of 64 to 512", 4)};
+  return {vgg_entry("vgg16", "VGG-16: 13 convolutions in 5 blocks of 64 to 512", 3),
+          vgg_entry("vgg19", "VGG-19: 16 convolutions in 5 blocks of 64 to 512", 4)};
 }
 
 }  // namespace galvani::zoo

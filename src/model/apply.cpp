@@ -1,0 +1,67 @@
+// Graphs run for what they give, whatever that is: encoders, generators.
+#include <fmt/format.h>
+#include <torch/script.h>
+
+#include <algorithm>
+
+#include "galvani/base/error.h"
+#include "galvani/base/parallel.h"
+#include "model/network_impl.h"
+#include "model/random_layers.h"
+
+namespace galvani {
+
+void Network::Impl::describe_outputs(const at::Tensor& images) {
+  std::vector<at::Tensor> values = executor->output_plan(/*random=*/false)->run(prepare(images, {}), {});
+  info.outputs.clear();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::string name = i < output_names.size() ? output_names[i] : "output" + std::to_string(i);
+    if (values[i].dim() < 1 || values[i].size(0) != images.size(0))
+      bad_input("{}: its output '{}' is of shape {} for {} inputs, not one value for each", info.path, printable(name),
+                fmt::format("{}", fmt::join(values[i].sizes(), "x")), images.size(0));
+    info.outputs.push_back({name, values[i].sizes().slice(1).vec()});
+  }
+}
+
+std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Application& how) {
+  Impl& impl = *impl_;
+  if (!impl.any_output) fail(ErrorCode::internal, "{}: was not loaded for any output", impl.info.path);
+  check_fits(*this, images, "the request");
+  Execution form = execution_of(*this, how.alone);
+  std::shared_ptr<const Plan> plan = impl.executor->output_plan(how.random.has_value());
+  RandomLayers random = how.random.value_or(RandomLayers());
+  std::int64_t n = images.size(0);
+  std::int64_t micro = form.micro_batch;
+  std::vector<std::vector<at::Tensor>> pieces(static_cast<std::size_t>((n + micro - 1) / micro));
+  try {
+    workers().run(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t piece, int) {
+      c10::InferenceMode inference;
+      std::int64_t first = piece * micro;
+      std::int64_t count = std::min(micro, n - first);
+      RandomScope draws(random_stream(random), random.first_row + first, micro);
+      std::vector<at::Tensor> values = plan->run(impl.prepare(padded_rows(images, first, count, micro), form), {});
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        std::vector<std::int64_t> shape = impl.info.outputs[i].shape;
+        shape.insert(shape.begin(), micro);
+        if (values[i].sizes() != at::IntArrayRef(shape))
+          bad_input("{}: the shape of its results depends on the images, which is not supported", impl.info.path);
+        pieces[static_cast<std::size_t>(piece)].push_back(values[i].narrow(0, 0, count).contiguous());
+      }
+    });
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    bad_input("{}: fails while running: {}", impl.info.path, impl.executor->explain(e));
+  }
+  std::vector<at::Tensor> result;
+  for (std::size_t i = 0; i < impl.info.outputs.size(); ++i) {
+    std::vector<at::Tensor> of_all;
+    for (const auto& piece : pieces) of_all.push_back(piece[i]);
+    std::vector<std::int64_t> none = impl.info.outputs[i].shape;
+    none.insert(none.begin(), 0);
+    result.push_back(of_all.empty() ? at::empty(none) : at::cat(of_all));
+  }
+  return result;
+}
+
+}  // namespace galvani

@@ -1,0 +1,51 @@
+// Layers that draw random numbers (dropout, noise), made to draw from streams of ours: ATen's generator is shared by
+// all threads, so what it gives depends on their order.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "galvani/base/rng.h"
+#include "galvani/model/network.h"
+
+namespace torch::jit {
+struct Graph;
+}
+
+namespace galvani {
+
+// Where the calling thread's random layers draw from while it lives.
+class RandomScope {
+ public:
+  // One draw for a micro-batch as a whole, as training does.
+  explicit RandomScope(const Rng& stream) : RandomScope(stream, 0, 0) {}
+  // Every input of a micro-batch of `rows` draws from a stream of its own: those of the rows first_row, first_row
+  // + 1...
+  RandomScope(const Rng& stream, std::int64_t first_row, std::int64_t rows);
+  ~RandomScope();
+  RandomScope(const RandomScope&) = delete;
+  RandomScope& operator=(const RandomScope&) = delete;
+
+ private:
+  friend struct RandomDraw;
+  Rng stream_;
+  std::int64_t first_row_;
+  std::int64_t rows_;
+  const RandomScope* outer_;
+};
+
+Rng random_stream(const RandomLayers& random);
+
+// How many layers of the graph draw: noise, and dropout even where evaluation turns it off.
+std::int64_t count_random_layers(const torch::jit::Graph& graph);
+
+enum class RandomMode {
+  noise,     // what draws in evaluation too
+  training,  // and dropout, where its flag says so
+  awake,     // and dropout, although the graph is one of evaluation
+};
+// Lets those layers draw from the RandomScope; without one, every row draws from a stream of its own. Sources of random
+// numbers that are not known here stay as they are; `awake` refuses them, naming `label`.
+void draw_from_scope(torch::jit::Graph& graph, RandomMode mode, const std::string& label);
+
+}  // namespace galvani

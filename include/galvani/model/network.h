@@ -120,7 +120,7 @@ struct Outputs {
   std::vector<at::Tensor> taps;            // as requested
   std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
   at::Tensor objective;                    // [N] or [N, K]
-  at::Tensor input_gradient;               // [N, C, H, W] per pixel unit (0..255)
+  at::Tensor input_gradient;               // [N, ...input] per unit of the file: of 0..255, of 16 bits
   std::vector<at::Tensor> tap_gradients;   // [N, ...shape]
   std::vector<at::Tensor> mask_gradients;  // [N, neurons]
   std::vector<at::Tensor> reduced;         // what the reducer made of each micro-batch, joined along the first axis

@@ -143,6 +143,10 @@ void set_step_end_handler(StepEndHandler handler) {
   if (handler != nullptr) handle_crashes();
 }
 
+bool crashes_are_handled() {
+  return inside && end_handler.load() != nullptr;
+}
+
 void check_step() {
   check_interrupt();
   double end = deadline;

@@ -22,6 +22,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/limits.h"
 #include "galvani/base/log.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/runtime.h"
@@ -161,6 +162,14 @@ class Seeds {
   std::string checkpoint_;
 };
 
+// A crash of LibTorch or a step that takes too long ends the process with a sentence, as it does the program itself.
+constexpr int kEndedInOrder = 42;
+Progress* shared_progress = nullptr;
+void end_in_order(StepEnd, const char*) {
+  ++shared_progress->refused;
+  ::_exit(kEndedInOrder);
+}
+
 // Exit code 1: an exception that is not an Error.
 int run_child(const Task& task, long first, long last, const fs::path& folder, Progress& progress) {
   static SmallMachine allocator;
@@ -168,6 +177,8 @@ int run_child(const Task& task, long first, long last, const fs::path& folder, P
   c10::SetCPUAllocator(&allocator, /*priority=*/2);
   set_workers(1);
   log::set_level(log::Level::error);
+  shared_progress = &progress;
+  set_step_end_handler(end_in_order);
   TemporaryFolder own("fuzz_models");
   Seeds seeds(own.path());
   for (long i = first; i < last; i += task.shards) {
@@ -234,7 +245,7 @@ class Watch {
     while (true) {
       int status = 0;
       if (waitpid(child, &status, WNOHANG) == child) {
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
+        if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kEndedInOrder)) return "";
         return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                    : "exit code " + std::to_string(WEXITSTATUS(status));
       }

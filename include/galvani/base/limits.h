@@ -14,6 +14,9 @@ enum class StepEnd { too_long, interrupted, crashed };
 using StepEndHandler = void (*)(StepEnd end, const char* sentence);
 void set_step_end_handler(StepEndHandler handler);
 
+// Whether a crash in the step at hand ends the process in order, so that nothing has to be tried out elsewhere first.
+bool crashes_are_handled();
+
 // For work that can look up now and then: throws if the step it belongs to takes too long, or Ctrl-C was pressed.
 void check_step();
 

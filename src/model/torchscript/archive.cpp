@@ -20,6 +20,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
+#include "galvani/base/limits.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "model/graph_tools.h"
@@ -186,8 +187,8 @@ torch::jit::Module load_checked(const std::string& archive, const std::vector<Co
   }
 }
 
-// LibTorch's parser and compiler can crash on hostile code, or never end. A child process tries first, so that only the
-// child dies; what it throws is left for the real load to report.
+// LibTorch's parser and compiler can crash on hostile code, or never end. Where that would take the process with it, a
+// child tries first, so that only the child dies; what it throws is left for the real load to report.
 void try_in_child(const std::string& archive, const std::vector<Code>& code, const std::string& label) {
   constexpr unsigned kLongestLoad = 6;         // seconds of computing
   constexpr std::size_t kPerSecond = 4 << 20;  // bytes of a large file that earn it a second more
@@ -239,7 +240,7 @@ void load_module(const std::string& bytes, const std::string& label, torch::jit:
   if (auto it = records.find(std::string("extra/") + kCardFile); it != records.end()) card = it->second;
   records.clear();
   if (is_trusted()) log::warn("{}: its operators are not checked, since GALVANI_TRUST_MODELS is set", label);
-  try_in_child(sound, code, label);
+  if (!crashes_are_handled()) try_in_child(sound, code, label);
   module = load_checked(sound, code, label);
   if (!module.find_method("forward")) bad_input("{}: has no method 'forward'", label);
   for (const auto& item : module.named_attributes(/*recurse=*/true)) {

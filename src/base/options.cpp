@@ -57,7 +57,7 @@ OptionValue parse_option(const std::string& owner, const OptionInfo& info, std::
     char* end = nullptr;
     double number = std::strtod(copy.c_str(), &end);
     // "8/255": how people write what is a whole number of gray levels.
-    if (*end == '/' && end != copy.c_str()) {
+    if (info.fraction && *end == '/' && end != copy.c_str()) {
       const char* below = end + 1;
       number /= std::strtod(below, &end);
       if (end == below) end = copy.data();

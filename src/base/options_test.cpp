@@ -70,7 +70,7 @@ TEST(Spec, ParseWantsExactlyOne) {
 
 OptionSchema schema() {
   return {{"k", std::int64_t{100}, "sections", 1.0, 1000.0, {}},
-          {"rate", 0.5, "a share", 0.0, 1.0, {}},
+          {"rate", 0.5, "a share", 0.0, 1.0, {}, true},
           {"at_least", 1.0, "bounded below only", 0.5, {}, {}},
           {"at_most", 1.0, "bounded above only", {}, 2.0, {}},
           {"free", 0.0, "unbounded", {}, {}, {}},
@@ -95,6 +95,7 @@ TEST(OptionsTable, DefaultsAndSettings) {
   EXPECT_TRUE(set.flag("fast"));
   EXPECT_EQ(set.text("mode"), "large");
   EXPECT_EQ(set.real("free"), -1000);
+  EXPECT_EQ(options("thing:rate=8/255").real("rate"), 8.0 / 255);
   // Schema order, whatever the order they were given in; what it writes gives the same values again.
   EXPECT_EQ(set.str(), options(set.str()).str());
   EXPECT_EQ(set.str().find("thing:k=1,rate=1,"), 0U);
@@ -124,6 +125,9 @@ TEST(OptionsTable, RefusalsNameOwnerOptionAndWhatIsAccepted) {
            {"thing:rate=", "thing: option 'rate' is '', but must be a number"},
            {"thing:rate=half", "thing: option 'rate' is 'half', but must be a number"},
            {"thing:rate=0.5x", "thing: option 'rate' is '0.5x', but must be a number"},
+           {"thing:rate=1/", "thing: option 'rate' is '1/', but must be a number"},
+           {"thing:rate=1/0", "must be from 0 to 1"},
+           {"thing:at_least=3/2", "but must be a number"},
            {"thing:rate=nan", "option 'rate'"},
            {"thing:free=inf", "must be a finite number"},
            {"thing:at_least=0.4", "must be at least 0.5"},

@@ -156,7 +156,7 @@ GeneratorEntry noise_generator_entry() {
   return {"noise",
           "uniform noise in a ball: the control for attacks and swarms",
           {{"norm", std::string("linf"), "of the ball", {}, {}, {"linf", "l2"}},
-           {"eps", 8.0 / 255, "its radius, as a share of the full scale, such as 8/255", 0.0, 1e4, {}},
+           {"eps", 8.0 / 255, "its radius, as a share of the full scale, such as 8/255", 0.0, 1e4, {}, true},
            {"around",
             std::string("seed"),
             "its centre: where the lineage starts, or the parent",

@@ -187,8 +187,7 @@ std::vector<std::string> torchscript_seeds() {
 std::string checkpoint_seed(const fs::path& folder) {
   Checkpoint checkpoint;
   checkpoint.settings = "model = lenet1\nbatch = 64\n";
-  checkpoint.epoch = 2;
-  checkpoint.reports = {EpochReport()};
+  checkpoint.state.epoch = 2;
   checkpoint.tensors = {weight({4, 3}, 1), weight({5}, 1)};
   save_checkpoint(folder / "seed.checkpoint", checkpoint);
   return read_file(folder / "seed.checkpoint");

@@ -23,6 +23,7 @@ struct OptionInfo {
   std::optional<double> low;  // inclusive bounds of a number
   std::optional<double> high;
   std::vector<std::string> choices;  // what a string may be; empty: anything
+  bool fraction = false;             // a real number may be written as 8/255
 };
 
 using OptionSchema = std::vector<OptionInfo>;

@@ -22,6 +22,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/limits.h"
 #include "galvani/base/log.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/runtime.h"
@@ -40,9 +41,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSecondsPerCase = 10;  // of computing
-constexpr double kLongestWait = 60;
+constexpr double kLongestWait = 200;
 constexpr double kSecondsPerReport = 30;
-constexpr long kCasesPerChild = 1000;
+constexpr long kCasesPerChild = 400;
 
 struct Task {
   std::string kind = "all";
@@ -161,6 +162,14 @@ class Seeds {
   std::string checkpoint_;
 };
 
+// A crash of LibTorch or a step that takes too long ends the process with a sentence, as it does the program itself.
+constexpr int kEndedInOrder = 42;
+Progress* shared_progress = nullptr;
+void end_in_order(StepEnd, const char*) {
+  ++shared_progress->refused;
+  ::_exit(kEndedInOrder);
+}
+
 // Exit code 1: an exception that is not an Error.
 int run_child(const Task& task, long first, long last, const fs::path& folder, Progress& progress) {
   static SmallMachine allocator;
@@ -168,6 +177,8 @@ int run_child(const Task& task, long first, long last, const fs::path& folder, P
   c10::SetCPUAllocator(&allocator, /*priority=*/2);
   set_workers(1);
   log::set_level(log::Level::error);
+  shared_progress = &progress;
+  set_step_end_handler(end_in_order);
   TemporaryFolder own("fuzz_models");
   Seeds seeds(own.path());
   for (long i = first; i < last; i += task.shards) {
@@ -227,14 +238,14 @@ class Watch {
  public:
   Watch(const Task& task, const Progress& progress) : task_(task), progress_(progress) {}
 
-  std::string wait(pid_t child) {
+  std::string wait(pid_t child, long end) {
     long seen = -1;
     Clock::time_point since = Clock::now();
     double used = 0;
     while (true) {
       int status = 0;
       if (waitpid(child, &status, WNOHANG) == child) {
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
+        if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == kEndedInOrder)) return "";
         return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                    : "exit code " + std::to_string(WEXITSTATUS(status));
       }
@@ -243,8 +254,9 @@ class Watch {
         since = Clock::now();
         used = processor_time(child);
       }
-      // The first case waits for the seeds too.
-      bool slow = seen >= 0 && (processor_time(child) - used > kSecondsPerCase || seconds_since(since) > kLongestWait);
+      // The first case waits for the seeds too, and after the last one leaks are looked for.
+      bool at_work = seen >= 0 && seen < end;
+      bool slow = at_work && (processor_time(child) - used > kSecondsPerCase || seconds_since(since) > kLongestWait);
       bool large = resident_memory(child) > kMostMemory;
       if (slow || large) {
         kill(-child, SIGKILL);
@@ -306,7 +318,7 @@ int run(const Task& task) {
   for (long next = task.next(task.first); next < task.last();) {
     long end = std::min(task.last(), next + kCasesPerChild * task.shards);
     progress->current = -1;
-    std::string problem = watch.wait(start_child(task, next, end, folder / "case", *progress));
+    std::string problem = watch.wait(start_child(task, next, end, folder / "case", *progress), end);
     long stopped = progress->current;
     if (!problem.empty()) {
       ++failures;

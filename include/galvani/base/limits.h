@@ -14,10 +14,13 @@ enum class StepEnd { too_long, interrupted, crashed };
 using StepEndHandler = void (*)(StepEnd end, const char* sentence);
 void set_step_end_handler(StepEndHandler handler);
 
+// Whether a crash in the step at hand ends the process in order, so that nothing has to be tried out elsewhere first.
+bool crashes_are_handled();
+
 // For work that can look up now and then: throws if the step it belongs to takes too long, or Ctrl-C was pressed.
 void check_step();
 
-// While it lives, the calling thread is in such a step: it may take so many seconds (0: any), the process may take half
+// While it lives, the calling thread is in such a step: it may compute so many seconds (0: any), the process may take half
 // of the memory that was free at the beginning, and Ctrl-C ends it at once. Steps do not nest: an inner one changes
 // nothing.
 class StepLimit {

@@ -49,6 +49,7 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
             {"sha256", info.sha256},
             {"producer", info.producer},
             {"input", info.input},
+            {"input_type", info.number},
             {"classes", info.classes},
             {"parameters", info.parameters},
             {"neurons", neurons_of(network, taps)},
@@ -56,6 +57,8 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
             {"preprocess", json::parse(network.card().to_json())},
             {"preprocess_stated", network.card().preprocess_known},
             {"notes", info.notes}};
+  for (const GraphOutput& output : info.outputs)
+    j["outputs"].push_back({{"name", output.name}, {"shape", output.shape}});
   j["opset"] = info.format == "onnx" ? json(info.opset) : json();
   j["fixed_batch"] = info.fixed_batch > 0 ? json(info.fixed_batch) : json();
   j["class_names"] = network.card().class_names;
@@ -143,10 +146,14 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   std::string format = info.format == "onnx" ? fmt::format("ONNX, opset {}", info.opset) : "TorchScript";
   line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
   if (!card.architecture.empty()) line("architecture", printable(card.architecture));
-  line("input",
-       join_shape(info.input) + (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
-  line("classes",
-       std::to_string(info.classes) + (info.softmax ? " (softmax at the end; logits are taken before it)" : ""));
+  line("input", join_shape(info.input) + (info.number != "float32" ? " " + info.number : "") +
+                    (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
+  if (info.classes > 0)
+    line("classes",
+         std::to_string(info.classes) + (info.softmax ? " (softmax at the end; logits are taken before it)" : ""));
+  for (const GraphOutput& output : info.outputs) {
+    if (info.classes == 0) line("output", fmt::format("{} {}", printable(output.name), join_shape(output.shape)));
+  }
   line("parameters", format_count(info.parameters));
   line("preprocessing", card.preprocess.str() + (card.preprocess_known ? "" : " (assumed: the file does not say)"));
   if (card.accuracy)
@@ -182,8 +189,11 @@ void inspect(const Common& common, InspectFlags& flags) {
   if (flags.model.model.empty()) bad_usage("name a model to inspect");
   std::optional<DataView> data;
   if (!flags.data.empty()) data = open_data(flags.data);
+  flags.model.options.any_output = true;
   std::unique_ptr<Network> network = flags.model.load(data ? std::optional(data->type()) : std::nullopt);
-  std::vector<int> taps = network->select_taps(flags.model.taps);
+  bool default_taps = flags.model.taps == "default";
+  std::vector<int> taps =
+      default_taps && network->taps().empty() ? std::vector<int>() : network->select_taps(flags.model.taps);
   std::optional<Evaluation> evaluation;
   if (data) {
     evaluation = evaluate(*network, *data);

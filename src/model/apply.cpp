@@ -13,14 +13,15 @@ namespace galvani {
 
 void Network::Impl::describe_outputs(const at::Tensor& images) {
   std::vector<at::Tensor> values = executor->output_plan(/*random=*/false)->run(prepare(images, {}), {});
-  info.outputs.clear();
   for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].dim() < 1 || values[i].size(0) != images.size(0)) continue;
     std::string name = i < output_names.size() ? output_names[i] : "output" + std::to_string(i);
-    if (values[i].dim() < 1 || values[i].size(0) != images.size(0))
-      bad_input("{}: its output '{}' is of shape {} for {} inputs, not one value for each", info.path, printable(name),
-                fmt::format("{}", fmt::join(values[i].sizes(), "x")), images.size(0));
     info.outputs.push_back({name, values[i].sizes().slice(1).vec()});
+    kept_outputs.push_back(i);
   }
+  if (kept_outputs.empty())
+    bad_input("{}: gives an output of shape {} for {} inputs, not one value for each", info.path,
+              fmt::format("{}", fmt::join(values[0].sizes(), "x")), images.size(0));
 }
 
 std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Application& how) {
@@ -40,12 +41,13 @@ std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Applicati
       std::int64_t count = std::min(micro, n - first);
       RandomScope draws(random_stream(random), random.first_row + first, micro);
       std::vector<at::Tensor> values = plan->run(impl.prepare(padded_rows(images, first, count, micro), form), {});
-      for (std::size_t i = 0; i < values.size(); ++i) {
+      for (std::size_t i = 0; i < impl.kept_outputs.size(); ++i) {
+        const at::Tensor& value = values[impl.kept_outputs[i]];
         std::vector<std::int64_t> shape = impl.info.outputs[i].shape;
         shape.insert(shape.begin(), micro);
-        if (values[i].sizes() != at::IntArrayRef(shape))
+        if (value.sizes() != at::IntArrayRef(shape))
           bad_input("{}: the shape of its results depends on the images, which is not supported", impl.info.path);
-        pieces[static_cast<std::size_t>(piece)].push_back(values[i].narrow(0, 0, count).contiguous());
+        pieces[static_cast<std::size_t>(piece)].push_back(value.narrow(0, 0, count).contiguous());
       }
     });
   } catch (const Error&) {

@@ -177,17 +177,21 @@ void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& 
 }
 
 void spread_outputs(torch::jit::Graph& graph, const std::string& label) {
-  std::vector<Value*> results(graph.outputs().begin(), graph.outputs().end());
-  if (results.size() == 1 && results[0]->node()->kind() == c10::prim::TupleConstruct) {
-    Node* tuple = results[0]->node();
-    results.assign(tuple->inputs().begin(), tuple->inputs().end());
+  std::vector<Value*> tensors;
+  std::vector<Value*> open(graph.outputs().rbegin(), graph.outputs().rend());
+  while (!open.empty()) {
+    Value* result = open.back();
+    open.pop_back();
+    if (result->node()->kind() == c10::prim::TupleConstruct) {
+      at::ArrayRef<Value*> parts = result->node()->inputs();
+      open.insert(open.end(), parts.rbegin(), parts.rend());
+    } else if (result->type()->cast<c10::TensorType>() != nullptr) {
+      tensors.push_back(result);
+    }
   }
-  for (const Value* result : results) {
-    if (result->type()->cast<c10::TensorType>() == nullptr)
-      bad_input("{}: gives {} instead of tensors", label, result->type()->str());
-  }
+  if (tensors.empty()) bad_input("{}: gives {} instead of tensors", label, graph.outputs().at(0)->type()->str());
   while (!graph.outputs().empty()) graph.eraseOutput(graph.outputs().size() - 1);
-  for (Value* result : results) graph.registerOutput(result);
+  for (Value* tensor : tensors) graph.registerOutput(tensor);
 }
 
 std::optional<LayerMatch> match_layer(const Node* node) {

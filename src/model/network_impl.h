@@ -42,6 +42,8 @@ struct Network::Impl {
 
   // Runs zeros through every tap to learn shapes, classes and whether the batch size is free.
   void probe(const std::vector<std::int64_t>& data_shape);
+  std::vector<std::size_t>
+      kept_outputs;  // which of the graph's outputs info.outputs describes: those with a row an input
   // Fills info.outputs from a run on these images.
   void describe_outputs(const at::Tensor& images);
   // The input of the graph: preprocessed, in the form's layout.

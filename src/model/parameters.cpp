@@ -111,6 +111,7 @@ std::unique_ptr<Network> Network::clone() const {
   impl->taps = from.taps;
   impl->any_output = from.any_output;
   impl->output_names = from.output_names;
+  impl->kept_outputs = from.kept_outputs;
   impl->execution = from.execution;
   impl->wanted_micro_batch = from.wanted_micro_batch;
   impl->initializer_of = from.initializer_of;

@@ -380,6 +380,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::vector<std::vector<std::int64_t>> candidates = candidate_inputs(*this, data_shape);
   std::string first_error;
   std::vector<at::Tensor> values;
+  at::Tensor judged;  // by what a single image gives and what it gives among others: are batches free?
   c10::InferenceMode inference;
   at::Tensor noise;
   std::int64_t batch = info.fixed_batch > 0 ? info.fixed_batch : 2;
@@ -389,6 +390,9 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
       check(card.preprocess, shape[0], info.path);
       noise = probe_images(size, shape);
       values = plan->run(prepare(noise, {}), {});
+      judged = values[0];
+      if (!kept_outputs.empty())
+        judged = executor->output_plan(/*random=*/false)->run(prepare(noise, {}), {})[kept_outputs[0]];
       return true;
     } catch (const Error&) {
       throw;
@@ -420,19 +424,21 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     bad_input("{}: gives an output of shape {} for {} images, not one score per class", info.path,
               fmt::format("{}", fmt::join(logits.sizes(), "x")), batch);
   info.classes = scores ? logits.size(1) : 0;
-  if (any_output) describe_outputs(noise);
+  if (any_output) {
+    describe_outputs(noise);
+    attempt(found, batch);
+  }
   if (scores && !card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)
     bad_input("{}: names {} classes but has {} outputs", info.path, card.class_names.size(), info.classes);
 
   // A file that states a batch size, or one that only took a single image, may still take any: try.
   std::vector<at::Tensor> first_values = values;
-  at::Tensor first_noise = noise;
+  at::Tensor first_judged = judged;
   std::int64_t other = batch == 1 ? 2 : 1;
   bool any_batch = false;
-  if (attempt(found, other) && values[0].sizes().size() == logits.sizes().size() && values[0].size(0) == other) {
-    at::Tensor one = first_noise.narrow(0, 0, 1);
-    at::Tensor alone = other == 1 ? values[0] : plan->run(prepare(one, {}), {})[0];
-    at::Tensor among = (other == 1 ? logits : values[0]).narrow(0, 0, 1);
+  if (attempt(found, other) && judged.dim() == first_judged.dim() && judged.size(0) == other) {
+    at::Tensor among = (other == 1 ? first_judged : judged).narrow(0, 0, 1);
+    at::Tensor alone = other == 1 ? judged : first_judged;
     any_batch = at::allclose(alone, among, 1e-3, 1e-4, /*equal_nan=*/true);
   }
   info.fixed_batch = any_batch ? 0 : batch;

@@ -195,8 +195,8 @@ class Network {
   Outputs run(const at::Tensor& images, const Request& request);
   Outputs run(const at::Tensor& images) { return run(images, Request()); }
 
-  // Everything the graph gives, as the file has it (a final softmax included): [N, ...] each, in the order of
-  // info().outputs. REQUIRES Options::any_output. images as above.
+  // Everything the graph gives for each input, as the file has it (a final softmax included): [N, ...] each, in the
+  // order of info().outputs. REQUIRES Options::any_output. images as above.
   std::vector<at::Tensor> apply(const at::Tensor& images, const Application& how);
   std::vector<at::Tensor> apply(const at::Tensor& images) { return apply(images, Application()); }
 

@@ -84,8 +84,11 @@ std::vector<at::Tensor> TrainingGraph::forward(std::int64_t slot, const at::Tens
   torch::jit::Stack stack{replicas_[static_cast<std::size_t>(slot)]._ivalue(), input};
   torch::jit::InterpreterState(code_).run(stack);
   std::vector<at::Tensor> outputs;
-  for (const c10::IValue& value : stack) outputs.push_back(value.toTensor());
-  if (!impl_.any_output && outputs[0].dim() != 2) outputs[0] = outputs[0].flatten(1);
+  for (std::size_t i : impl_.kept_outputs) outputs.push_back(stack.at(i).toTensor());
+  if (!impl_.any_output) {
+    at::Tensor logits = stack.at(0).toTensor();
+    outputs.push_back(logits.dim() == 2 ? logits : logits.flatten(1));
+  }
   return outputs;
 }
 

@@ -20,9 +20,9 @@ bool crashes_are_handled();
 // For work that can look up now and then: throws if the step it belongs to takes too long, or Ctrl-C was pressed.
 void check_step();
 
-// While it lives, the calling thread is in such a step: it may compute so many seconds (0: any), the process may take half
-// of the memory that was free at the beginning, and Ctrl-C ends it at once. Steps do not nest: an inner one changes
-// nothing.
+// While it lives, the calling thread is in such a step: it may compute so many seconds (0: any), the process may take
+// half of the memory that was free at the beginning, and Ctrl-C ends it at once. Steps do not nest: an inner one
+// changes nothing.
 class StepLimit {
  public:
   StepLimit(const std::string& label, double seconds);

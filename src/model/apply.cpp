@@ -13,6 +13,8 @@ namespace galvani {
 
 void Network::Impl::describe_outputs(const at::Tensor& images) {
   std::vector<at::Tensor> values = executor->output_plan(/*random=*/false)->run(prepare(images, {}), {});
+  info.outputs.clear();
+  kept_outputs.clear();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].dim() < 1 || values[i].size(0) != images.size(0)) continue;
     std::string name = i < output_names.size() ? output_names[i] : "output" + std::to_string(i);

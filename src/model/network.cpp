@@ -47,7 +47,7 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   at::ScalarType number = program.inputs[0].type;
   if (number != at::kFloat && number != at::kByte)
     bad_input("{}: its input is of type {}; images can be float32, float16 or uint8", label, c10::toString(number));
-  impl->info.number = number == at::kByte ? "uint8" : program.widened ? "float16" : "float32";
+  impl->info.number = number == at::kByte ? "uint8" : program.half_input ? "float16" : "float32";
   impl->module = torch::jit::Module("onnx_model");
   onnx::build_module(program, label, impl->module);
   GraphNames names;
@@ -123,7 +123,7 @@ void settle_number_type(Network::Impl& impl, const std::string& label) {
   if (stated && (impl.info.format == "onnx" || impl.card.number != "uint8"))
     bad_input("{}: takes {} input, not {} as stated", label, impl.info.number, impl.card.number);
   if (stated) take_bytes(impl, label);
-  if (impl.info.number == "float16")
+  if (!impl.narrow.empty())
     log::debug("{}: its float16 is run in float32, for which this processor has kernels", label);
   // Bytes between 0 and 1 are what nobody means.
   Preprocess& range = impl.card.preprocess;

@@ -172,7 +172,6 @@ Traces Tracer::trace(const at::Tensor& images) const {
 
 // A pass of its own, so that values have the same bits whether relevance is asked for or not.
 at::Tensor Tracer::relevance(const at::Tensor& images) const {
-  std::int64_t n = images.size(0);
   Request request;
   request.objective = predicted_score;
   std::vector<at::Tensor> columns;
@@ -186,9 +185,14 @@ at::Tensor Tracer::relevance(const at::Tensor& images) const {
     request.taps = taps_;
     request.form = TapForm::full;
     request.tap_gradients = true;
-    Outputs outputs = network_.run(images, request);
-    for (std::size_t i = 0; i < taps_.size(); ++i)
-      columns.push_back((outputs.taps[i] * outputs.tap_gradients[i]).reshape({n, -1}));
+    // Of a micro-batch only the product is kept.
+    request.reducer = [](const Outputs& part, std::int64_t) {
+      std::vector<at::Tensor> products;
+      for (std::size_t i = 0; i < part.taps.size(); ++i)
+        products.push_back((part.taps[i] * part.tap_gradients[i]).flatten(1));
+      return products;
+    };
+    columns = network_.run(images, request).reduced;
   }
   return at::cat(columns, 1);
 }

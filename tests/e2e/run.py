@@ -340,6 +340,15 @@ def _(w):
     expect_equal(shown["classes"], 4, "number of classes")
 
 
+@check("a model that is no classifier is inspected, and refused elsewhere")
+def _(w):
+    (w / "image.onnx").write_bytes(onnx_model([("Relu", "x", "y")]))
+    shown = json.loads(w.done("inspect", "image.onnx", "--json").out)
+    expect_equal([shown["classes"], shown["outputs"]], [0, [{"name": "y", "shape": [1, 2, 2]}]], "what it gives")
+    expect(re.search("^output +y 1x2x2$", w.done("inspect", "image.onnx").out, re.M), "the text does not name it")
+    w.refused(3, "predict", "image.onnx", *TEST, names="not one score per class")
+
+
 add_checks("bad model", [
     ("more nodes than the limit", "long.onnx", with_bytes(chain(100001))),
     ("batch of a million", "batch.onnx", with_bytes(onnx_model([("Flatten", "x", "y")], batch=10**6))),

@@ -40,7 +40,6 @@ class Importer : public Sink {
  public:
   Importer(const ModelProto& model, const std::filesystem::path& folder, const std::string& label, bool widen)
       : model_(model), label_(label), widen_(widen), reader_(folder, label) {
-    program_.widened = widen;
     for (const FunctionProto& function : model.functions())
       functions_.emplace(std::pair(function.domain(), function.name()), &function);
   }
@@ -468,8 +467,11 @@ Program import_onnx(const std::string& bytes, const std::filesystem::path& folde
                     HalfTypes halves) {
   ModelProto model = parse_model(bytes, label);
   try {
+    bool half_input = has_half_input(model);
     bool widen = halves == HalfTypes::widened && widen_types(model);
-    return Importer(model, folder, label, widen).run();
+    Program program = Importer(model, folder, label, widen).run();
+    program.half_input = half_input;
+    return program;
   } catch (const Error&) {
     throw;
   } catch (const c10::Error& error) {

@@ -44,7 +44,7 @@ struct Program {
   std::string producer;
   std::map<std::string, std::string> metadata;  // the file's metadata_props
   std::vector<std::string> warnings;            // such as NaN in a weight, naming the tensor
-  bool widened = false;                         // there was float16 or bfloat16 to widen
+  bool half_input = false;                      // an input was float16 or bfloat16, before it was widened
   std::string external_sha256;                  // of what was read from files beside the model; empty: nothing
 };
 

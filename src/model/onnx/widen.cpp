@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -61,6 +62,13 @@ bool widen_types(::onnx::ModelProto& model) {
   found |= widen_nodes(*graph.mutable_node());
   for (auto& function : *model.mutable_functions()) found |= widen_nodes(*function.mutable_node());
   return found;
+}
+
+bool has_half_input(const ::onnx::ModelProto& model) {
+  const auto& inputs = model.graph().input();
+  return std::any_of(inputs.begin(), inputs.end(), [](const ::onnx::ValueInfoProto& port) {
+    return port.type().has_tensor_type() && is_half_type(port.type().tensor_type().elem_type());
+  });
 }
 
 at::Tensor widened(const at::Tensor& value) {

@@ -10,6 +10,9 @@ namespace galvani::onnx {
 // the graph states becomes float32. Initialisers and Constant nodes stay: `widened` is for what is read from them.
 bool widen_types(::onnx::ModelProto& model);
 
+// Whether an input is of such a type.
+bool has_half_input(const ::onnx::ModelProto& model);
+
 at::Tensor widened(const at::Tensor& value);
 
 }  // namespace galvani::onnx

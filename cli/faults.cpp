@@ -238,7 +238,6 @@ void minimise(const Common& common, const FaultsFlags& flags, const CampaignRead
 void run(const Common& common, FaultsFlags& flags) {
   if (flags.cluster && flags.minimise) bad_usage("choose one of --cluster and --minimise");
   if (flags.keep_class && !flags.minimise) bad_usage("--keep-class belongs to --minimise");
-  if (!flags.query.mutator.empty()) mutators().at(flags.query.mutator);
   CampaignReader reader(flags.folder);
   flags.query.filter.label = class_of(reader, "--true", flags.label);
   flags.query.filter.predicted = verdict_of(reader, "--pred", flags.predicted);

@@ -43,7 +43,7 @@ void run(const Common& common, const StatsFlags& flags) {
   CampaignSummary summary = summarise(reader);
   if (common.json) {
     json j = summary_json(reader, summary);
-    j["mutators"] = yields_json(reader.mutators());
+    j["mutators"] = yields_json(reader.kinds());
     j["by_class"] = yields_json(reader.by_class());
     j["confusion"] = json::array();
     for (const ConfusionRecord& cell : reader.confusion())
@@ -64,7 +64,7 @@ void run(const Common& common, const StatsFlags& flags) {
   say("{}: {} on {}, seed {}\n{} seeds; {} inputs were wrong from the start\n\n", folder, record.settings.guide,
       printable(record.data), record.settings.seed, reader.seeds().size(), reader.wrong_seeds().size());
   say("{}\n", summary_text(reader, summary));
-  say("{}\n{}", yields_text("mutator", reader.mutators()), yields_text("class", reader.by_class()));
+  say("{}\n{}", yields_text("mutator", reader.kinds()), yields_text("class", reader.by_class()));
 }
 
 }  // namespace

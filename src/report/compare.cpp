@@ -51,7 +51,7 @@ std::vector<std::string> different(const std::vector<ComparedRun>& runs) {
 }
 
 const char* to_string(GroupBy by) {
-  return by == GroupBy::guide ? "guide" : by == GroupBy::mutators ? "mutators" : "model";
+  return by == GroupBy::guide ? "guide" : by == GroupBy::generator ? "generator" : "model";
 }
 
 std::string group_name(const ComparedRun& run, GroupBy by, const std::vector<std::string>& varying) {
@@ -59,7 +59,7 @@ std::string group_name(const ComparedRun& run, GroupBy by, const std::vector<std
   std::string name;
   for (const std::string& key : varying) {
     std::string value = trait(run.record, key);
-    bool says_itself = key == "guide" || key == "mutators" || key == "model" || key == "data";
+    bool says_itself = key == "guide" || key == "generator" || key == "model" || key == "data";
     name += (name.empty() ? "" : ", ") + (says_itself ? value : key + " " + value);
   }
   return name.empty() ? "all" : name;
@@ -88,7 +88,7 @@ void make_groups(Comparison& c, GroupBy by) {
   }
   if (by == GroupBy::settings) return;
   varying.erase(std::remove(varying.begin(), varying.end(), to_string(by)), varying.end());
-  // A guide brings its own mutators and scheduler, but a reader should know that more than the guide differs.
+  // A guide brings its own generator and scheduler, but a reader should know that more than the guide differs.
   if (!varying.empty())
     c.notes.push_back(fmt::format("the runs differ in more than the {}: in {}; --by settings groups by everything",
                                   to_string(by), fmt::join(varying, ", ")));
@@ -185,10 +185,10 @@ PlotPanel panel(const Comparison& c, const std::string& title, const std::string
 
 GroupBy parse_group_by(const std::string& text) {
   if (text == "guide") return GroupBy::guide;
-  if (text == "mutators") return GroupBy::mutators;
+  if (text == "generator") return GroupBy::generator;
   if (text == "model") return GroupBy::model;
   if (text == "settings") return GroupBy::settings;
-  bad_usage("runs can be grouped by guide, mutators, model or settings, not by '{}'", printable(text));
+  bad_usage("runs can be grouped by guide, generator, model or settings, not by '{}'", printable(text));
 }
 
 const std::vector<Measure>& measures() {

@@ -14,6 +14,7 @@
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
+#include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace {
@@ -130,7 +131,7 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, json& data
       const SeedRecord& seed = seeds[fault.seed];
       shown_seeds.push_back({seed.item, rounded(seed.confidence)});
     }
-    auto mutator = mutator_index.find(fault.rule.substr(0, fault.rule.find(':')));
+    auto mutator = mutator_index.find(kind_of(fault.rule));
     faults["id"].push_back(fault.id);
     faults["true"].push_back(fault.label);
     faults["pred"].push_back(fault.predicted);

@@ -12,6 +12,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/text.h"
 #include "galvani/fuzz/summary.h"
+#include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
 #include "report/gallery.h"
 #include "report/page_parts.h"
@@ -105,10 +106,9 @@ json settings(const CampaignReader& reader, const CampaignSummary& s) {
   if (!r.profile.empty()) add("profile of training data", r.profile);
   if (!r.style.empty()) add("style source", r.style);
   add("guide", set.guide);
-  add("mutators", set.mutators);
+  add("generator", set.generator);
   add("scheduler", set.scheduler);
   add("seed of the campaign", std::to_string(set.seed));
-  add("validity", fmt::format("alpha {:g}, beta {:g}", set.alpha, set.beta));
   add("energy, batch", fmt::format("{}, {}", set.energy, set.batch));
   add("seeds", format_count(static_cast<std::int64_t>(reader.seeds().size())));
   add("inputs wrong from the start", format_count(static_cast<std::int64_t>(reader.wrong_seeds().size())));
@@ -217,12 +217,12 @@ Page make_page(const CampaignReader& reader, const PageOptions& options) {
   if (name.empty())
     name = std::filesystem::absolute(reader.folder()).lexically_normal().parent_path().filename().string();
   data["title"] = shown(name);
-  data["subtitle"] = shown(fmt::format("{} on {}, guide {}, mutators {}, seed {}",
-                                       std::filesystem::path(record.model).filename().string(), record.data,
-                                       record.settings.guide, record.settings.mutators, record.settings.seed));
+  data["subtitle"] = shown(fmt::format(
+      "{} on {}, guide {}, generator {}, seed {}", std::filesystem::path(record.model).filename().string(), record.data,
+      record.settings.guide, short_generator(record.settings.generator), record.settings.seed));
   data["figures"] = figures(reader, summary);
   data["settings"] = settings(reader, summary);
-  data["mutators"] = yields(reader.mutators());
+  data["mutators"] = yields(reader.kinds());
   data["byClass"] = yields(reader.by_class());
   data["classCount"] = reader.classes();
   data["classes"] = json::array();

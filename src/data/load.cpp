@@ -40,7 +40,7 @@ DataView open_part(DataSpec spec, const std::string& default_split) {
   SampleType type = source->type(selected.at(0));
   if (spec.clip_length() > 0 && type.kind != SampleKind::audio)
     bad_usage("data '{}': only sounds have a length, but these are {}", about.name, type.noun());
-  return {about, type, [source, selected](const std::vector<std::int64_t>& rows) {
+  return {about, type, [source, selected = std::move(selected)](const std::vector<std::int64_t>& rows) {
             std::vector<std::int64_t> of_source;
             of_source.reserve(rows.size());
             for (std::int64_t row : rows) of_source.push_back(selected[static_cast<std::size_t>(row)]);

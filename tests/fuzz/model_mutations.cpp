@@ -110,7 +110,9 @@ class Seeds {
     Request request;
     request.objective = [](const Pass& pass) { return pass.logits.sum(1); };
     request.input_gradient = true;
-    network->run(at::full({1, shape[0], shape[1], shape[2]}, 77, at::kByte), request);
+    std::vector<std::int64_t> one(shape);
+    one.insert(one.begin(), 1);
+    network->run(at::full(one, 77, shape.size() == 2 ? at::kShort : at::kByte), request);
     network->layers();
     network->save(path.string() + ".saved");
   }

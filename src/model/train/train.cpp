@@ -16,14 +16,6 @@
 namespace galvani {
 namespace {
 
-std::string hash_of(const Dataset& data) {
-  at::Tensor images = data.images.contiguous();
-  at::Tensor labels = data.labels.contiguous();
-  std::string_view pixels(static_cast<const char*>(images.data_ptr()), images.nbytes());
-  std::string_view classes(static_cast<const char*>(labels.data_ptr()), labels.nbytes());
-  return sha256(sha256(pixels) + sha256(classes)).substr(0, 16);
-}
-
 // What an epoch's reports become in a checkpoint, and back.
 void put_report(std::vector<double>& numbers, const EpochReport& r) {
   for (double v : {static_cast<double>(r.epoch), r.rate, r.loss, r.train_accuracy, r.accuracy, r.seconds})
@@ -86,10 +78,12 @@ class Training {
         "{}\naugment "
         "= {}\n"
         "label smoothing = {}\nearly stop = {}\nstop at = {}\nseed = {}\nvalidation = {} ({})\n",
-        sha256(impl_.executor->structure()).substr(0, 16), hash_of_start(), data_.name, hash_of(data_), options_.batch,
-        options_.micro_batch, options_.epochs, optimizers().options(Spec::parse(options_.optimizer)).str(),
+        sha256(impl_.executor->structure()).substr(0, 16), hash_of_start(), data_.name,
+        content_hash(data_).substr(0, 16), options_.batch, options_.micro_batch, options_.epochs,
+        optimizers().options(Spec::parse(options_.optimizer)).str(),
         schedules().options(Spec::parse(options_.schedule)).str(), options_.augment, options_.label_smoothing,
-        options_.early_stop, options_.stop_at, options_.seed, validation_.name, hash_of(validation_));
+        options_.early_stop, options_.stop_at, options_.seed, validation_.name,
+        content_hash(validation_).substr(0, 16));
   }
 
   // Weights and preprocessing that training sets out from.
@@ -205,8 +199,7 @@ TrainResult train(Network& network, const Dataset& data, const Dataset& validati
     if (!part->images.is_contiguous() || !part->labels.is_contiguous())
       fail(ErrorCode::internal, "{}: images and labels must be contiguous", part->name);
     if (!part->labelled()) bad_input("{}: has images without a label, so it cannot be trained on", part->name);
-    if (part->labels.max().item<std::int64_t>() >= network.info().classes)
-      bad_input("{}: has labels beyond the {} classes of {}", part->name, network.info().classes, network.info().path);
+    check_labels(network, *part);
   }
   if (network.info().fixed_batch > 0)
     bad_input("{}: takes batches of {} only, so it cannot be trained", network.info().path, network.info().fixed_batch);

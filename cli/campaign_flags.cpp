@@ -89,14 +89,4 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
   return table.str();
 }
 
-std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record) {
-  Network::Options options;
-  options.flags = record.preprocess;
-  options.execution = record.execution;
-  std::unique_ptr<Network> network = Network::load(record.model, options);
-  if (network->info().sha256 != record.model_sha256)
-    bad_input("{}: is not the model of the campaign any more; its content has changed", record.model);
-  return network;
-}
-
 }  // namespace galvani::cli

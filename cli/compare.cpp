@@ -12,6 +12,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
 #include "galvani/base/table.h"
+#include "gate_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -24,6 +25,7 @@ struct CompareFlags {
   std::string by = "guide";
   std::vector<std::string> shown = {"faults", "rft"};
   std::string plot;
+  GateFlags gates;
 };
 
 std::size_t measure_index(const std::string& name) {
@@ -58,7 +60,7 @@ json as_json(const Comparison& c, const CompareFlags& flags) {
                 {"seed", run.record.settings.seed},
                 {"iterations", run.summary.counters.iterations},
                 {"seconds", run.summary.seconds}};
-    for (const Measure& m : measures()) row[m.name] = m.defined(run.summary) ? json(m.of(run.summary)) : json();
+    for (const CampaignFigure& m : measures()) row[m.name] = m.defined(run.summary) ? json(m.of(run.summary)) : json();
     j["runs"].push_back(row);
   }
   for (const Group& group : c.groups) {
@@ -87,7 +89,7 @@ json as_json(const Comparison& c, const CompareFlags& flags) {
 
 void print(const Comparison& c, const CompareFlags& flags) {
   std::vector<std::string> titles = {flags.by, ">runs"};
-  for (const Measure& m : measures()) titles.push_back(std::string(">") + m.title);
+  for (const CampaignFigure& m : measures()) titles.push_back(std::string(">") + m.title);
   Table table(titles);
   for (const Group& group : c.groups) {
     std::vector<std::string> row = {printable(group.name, 60), std::to_string(group.runs.size())};
@@ -112,7 +114,8 @@ void print(const Comparison& c, const CompareFlags& flags) {
   for (const std::string& note : c.notes) say("note: {}\n", note);
 }
 
-void run(const Common& common, const CompareFlags& flags) {
+void run(Common& common, const CompareFlags& flags) {
+  flags.gates.check(names_of(figures_of(Comparison())));
   GroupBy by = parse_group_by(flags.by);
   for (const std::string& name : flags.shown) measure_index(name);
   Comparison comparison = compare_runs({flags.folders.begin(), flags.folders.end()}, by);
@@ -122,6 +125,7 @@ void run(const Common& common, const CompareFlags& flags) {
   } else {
     print(comparison, flags);
   }
+  flags.gates.judge(common, figures_of(comparison), {"galvani compare by " + flags.by, flags.folders.front(), 0, {}});
 }
 
 }  // namespace
@@ -145,6 +149,7 @@ void add_compare_verb(CLI::App& app, Common& common) {
       ->delimiter(',')
       ->capture_default_str();
   verb->add_option("--plot", flags->plot, "write growth curves as SVG");
+  flags->gates.add_to(*verb, "faults-p<0.05");
   verb->callback([&common, flags] { run(common, *flags); });
 }
 

@@ -15,6 +15,7 @@
 #include "galvani/base/table.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/mutate/mutator.h"
+#include "galvani/report/replay.h"
 #include "galvani/report/shrink.h"
 #include "verb.h"
 

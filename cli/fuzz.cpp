@@ -6,15 +6,16 @@
 #include "campaign_flags.h"
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/files.h"
 #include "galvani/base/json_text.h"
 #include "galvani/base/table.h"
-#include "galvani/base/text.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/scheduler.h"
 #include "galvani/fuzz/summary.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/report/junit.h"
+#include "gate_flags.h"
+#include "listeners.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -39,8 +40,7 @@ struct FuzzFlags {
   std::string time;
   std::int64_t outputs = 0;
   std::int64_t faults = 0;
-  std::vector<std::string> gates;
-  std::string junit;
+  GateFlags gates;
   bool list = false;
   bool plain = false;
 };
@@ -71,61 +71,17 @@ Budget budget_of(const FuzzFlags& flags) {
   return budget;
 }
 
-// The file that is named, what a campaign that is gone on with has kept, or learned from training data.
+// What the guide compares with; a campaign that is gone on with has kept it.
 std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& tracer, std::string& source) {
-  const ProfileFlags& p = flags.profile;
   std::vector<Spec> criteria = guide_criteria(Spec::parse(flags.settings.guide));
-  bool needed = false;
-  for (const Spec& criterion : criteria) needed = needed || !profile_parts(criterion, tracer.layout()).empty();
-  if (!needed) return nullptr;
-  source = !p.file.empty() ? p.file : p.train.empty() ? "" : fmt::format("{}, {} inputs", p.train, p.size);
-  fs::path stored = stored_profile(flags.folder);
-  if (is_campaign(flags.folder) && p.file.empty() && fs::exists(stored) &&
-      (p.train.empty() || CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").profile == source)) {
-    try {
-      return Profile::load(stored, tracer.layout());
-    } catch (const Error&) {
-      // Of another model or damaged: learn it anew, the campaign will tell if that is not the same.
-      if (p.train.empty()) throw;
-    }
+  if (!needs_profile(criteria, tracer.layout())) return nullptr;
+  source = flags.profile.str();
+  KeptProfile kept;
+  if (is_campaign(flags.folder)) {
+    kept.file = stored_profile(flags.folder);
+    kept.source = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").profile;
   }
-  return p.get(tracer, criteria, flags.settings.seed);
-}
-
-std::string xml(const std::string& text) {
-  return escape_markup(printable(text, 2000));
-}
-
-// One test a condition; it fails when the condition is met.
-std::string junit_xml(const CampaignReader& reader, const CampaignSummary& summary, const std::vector<Gate>& gates) {
-  std::size_t failures = 0;
-  std::string cases;
-  for (const Gate& gate : gates) {
-    bool met = gate.met(summary);
-    failures += met ? 1 : 0;
-    cases += fmt::format(R"(    <testcase name="{}" classname="{}" time="{:.3f}")", xml("not " + gate.text()),
-                         xml(reader.folder().string()), summary.seconds);
-    if (!met) {
-      cases += "/>\n";
-      continue;
-    }
-    cases += fmt::format(">\n      <failure message=\"{}\">\n",
-                         xml(fmt::format("{}: it is {}", gate.text(), gate.value(summary))));
-    FaultFilter filter;
-    filter.most = 20;
-    reader.for_each_fault(filter, [&](const FaultRecord& fault) {
-      std::string taken =
-          fault.predicted == kNotANumber
-              ? fmt::format("has scores that are {}", kNotANumberName)
-              : fmt::format("taken for {} ({:.1f}%)", reader.class_name(fault.predicted), fault.confidence * 100);
-      cases += xml(fmt::format("{}: {} {}, {}", fault.file, reader.class_name(fault.label), taken, fault.rule)) + "\n";
-    });
-    cases += "      </failure>\n    </testcase>\n";
-  }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"{}\" tests=\"{}\" "
-      "failures=\"{}\" errors=\"0\" time=\"{:.3f}\">\n{}  </testsuite>\n</testsuites>\n",
-      xml("galvani fuzz " + reader.record().settings.guide), gates.size(), failures, summary.seconds, cases);
+  return find_profile(tracer, criteria, flags.profile, flags.settings.seed, kept);
 }
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
@@ -162,8 +118,7 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
   if (flags.model.model.empty()) bad_usage("name a model, or with -o a campaign to go on with");
   if (flags.data.empty()) bad_usage("--data is missing: which inputs to start from, such as mnist:test");
   if (flags.folder.empty()) bad_usage("-o is missing: the campaign's folder");
-  std::vector<Gate> gates;
-  for (const std::string& text : flags.gates) gates.emplace_back(text);
+  flags.gates.check(names_of(figures_of(CampaignSummary())));
   Budget budget = budget_of(flags);
   CampaignSettings& settings = flags.settings;
   GuideDefaults defaults = guide_defaults(Spec::parse(settings.guide));
@@ -208,14 +163,9 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
     say("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n", flags.folder,
         flags.folder, flags.folder);
   }
-  for (const Gate& gate : gates) {
-    if (!gate.met(summary)) continue;
-    common.exit_code = 1;
-    if (!common.json) say("failed: {} (it is {})\n", gate.text(), gate.value(summary));
-  }
-  if (flags.junit.empty()) return;
-  if (gates.empty()) gates.emplace_back("faults>0");
-  write_file(flags.junit, junit_xml(reader, summary, gates));
+  flags.gates.judge(common, figures_of(summary),
+                    {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
+                    [&] { return fault_lines(reader); });
 }
 
 }  // namespace
@@ -231,7 +181,7 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
       "  galvani fuzz --list\n"
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
-  runs_models(*verb, common, [flags] { return Confinement{{flags->folder}, {flags->junit}}; });
+  runs_models(*verb, common, [flags] { return Confinement{{flags->folder}, {flags->gates.junit}}; });
   flags->model.add_to(*verb);
   verb->get_option("model")->required(false);
   flags->neurons.add_to(*verb);
@@ -261,10 +211,8 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
   verb->add_option("--time", flags->time, "time of work, such as 90s, 15m or 6h")->group(budget);
   verb->add_option("--outputs", flags->outputs, "kept mutants")->check(limit)->group(budget);
   verb->add_option("--faults", flags->faults, "faults")->check(limit)->group(budget);
-  const char* ci = "Continuous integration";
-  verb->add_option("--fail-if", flags->gates, "exit 1 if this holds at the end, such as \"faults>0\"; may be repeated")
-      ->group(ci);
-  verb->add_option("--junit", flags->junit, "write the conditions as JUnit XML")->group(ci);
+  flags->gates.usual = "faults>0";
+  flags->gates.add_to(*verb, "faults>0");
   verb->add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
   verb->add_flag("--list", flags->list, "list guides and schedulers with their options");
   verb->callback([&common, flags, verb] { run(*verb, common, *flags); });

@@ -14,6 +14,7 @@
 #include "galvani/base/output_file.h"
 #include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
+#include "gate_flags.h"
 #include "model_flags.h"
 #include "verb.h"
 
@@ -26,6 +27,7 @@ struct PredictFlags {
   ModelFlags model;
   std::string data;
   std::string output;
+  GateFlags gates;
 };
 
 std::int64_t not_a_number(const Predictions& predictions) {
@@ -79,8 +81,17 @@ void write_json(const Network& network, const Dataset& data, const Predictions& 
   put("\n ]\n}\n");
 }
 
-void run(const Common& common, PredictFlags& flags) {
+Figures figures_of(const Predictions& predictions, const Evaluation* evaluation) {
+  Figures figures = {{"images", static_cast<double>(predictions.labels.numel())},
+                     {"not-a-number", static_cast<double>(not_a_number(predictions))}};
+  if (evaluation != nullptr) figures.emplace_back("accuracy", evaluation->accuracy);
+  return figures;
+}
+
+void run(Common& common, PredictFlags& flags) {
   Dataset data = load_data(flags.data);
+  flags.gates.check(data.labelled() ? std::vector<std::string>{"images", "not-a-number", "accuracy"}
+                                    : std::vector<std::string>{"images", "not-a-number"});
   std::unique_ptr<Network> network = flags.model.load(&data);
   auto start = std::chrono::steady_clock::now();
   Predictions predictions = predict_all(*network, data, "predicting");
@@ -112,6 +123,9 @@ void run(const Common& common, PredictFlags& flags) {
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",
             unknown > 0 ? fmt::format(", {} are {}", unknown, kNotANumberName) : "",
             flags.output.empty() ? "" : ", written to " + flags.output);
+  flags.gates.silent = flags.output.empty();
+  flags.gates.judge(common, figures_of(predictions, evaluation ? &*evaluation : nullptr),
+                    {"galvani predict " + data.name, network->info().path, seconds, {}});
 }
 
 }  // namespace
@@ -121,10 +135,11 @@ void add_predict_verb(CLI::App& app, Common& common) {
   CLI::App* verb = make_verb(app, common, "predict", "write predicted labels and probabilities as CSV or JSON",
                              "  galvani predict lenet5.onnx --data digits:test -o predictions.csv\n"
                              "  galvani predict lenet5.onnx --data photos/ --json");
-  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output}}; });
+  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output, flags->gates.junit}}; });
   flags->model.add_to(*verb);
   verb->add_option("--data", flags->data, "images to predict")->required();
   verb->add_option("-o,--output", flags->output, "file to write (default: standard output)");
+  flags->gates.add_to(*verb, "accuracy<0.9");
   verb->callback([&common, flags] { run(common, *flags); });
 }
 

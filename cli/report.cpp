@@ -8,6 +8,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/report/page.h"
+#include "gate_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -17,9 +18,19 @@ struct ReportFlags {
   std::string folder;
   std::string output;
   PageOptions page;
+  GateFlags gates;
 };
 
-void run(const Common& common, const ReportFlags& flags) {
+Figures figures_of(const Page& page) {
+  auto n = [](auto count) { return static_cast<double>(count); };
+  return {{"faults", n(page.faults)},
+          {"shown", n(page.shown)},
+          {"images", n(page.images)},
+          {"bad-files", n(page.bad.size())}};
+}
+
+void run(Common& common, const ReportFlags& flags) {
+  flags.gates.check(names_of(figures_of(Page())));
   CampaignReader reader(flags.folder);
   std::filesystem::path output = flags.output;
   if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
@@ -33,11 +44,12 @@ void run(const Common& common, const ReportFlags& flags) {
                 {"images", page.images},
                 {"bad_files", page.bad}},
                1);
-    return;
+  } else {
+    say("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown), format_count(page.faults),
+        format_bytes(page.html.size()));
   }
-  if (!page.bad.empty()) log::warn("{} faults have no picture: {}", page.bad.size(), page.bad.front());
-  say("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown), format_count(page.faults),
-      format_bytes(page.html.size()));
+  if (!page.bad.empty() && !common.json) log::warn("{} faults have no picture: {}", page.bad.size(), page.bad.front());
+  flags.gates.judge(common, figures_of(page), {"galvani report", flags.folder, 0, {}}, [&] { return page.bad; });
 }
 
 }  // namespace
@@ -52,6 +64,7 @@ void add_report_verb(CLI::App& app, Common& common) {
   verb->add_option("--most", flags->page.most, "faults in the gallery; distinct ones come first")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1000000}))
       ->capture_default_str();
+  flags->gates.add_to(*verb, "bad-files>0");
   verb->callback([&common, flags] { run(common, *flags); });
 }
 

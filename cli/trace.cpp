@@ -42,13 +42,9 @@ void run(const Common& common, TraceFlags& flags) {
   std::vector<Spec> score_specs = flags.scores.empty() ? std::vector<Spec>() : Spec::parse_list(flags.scores);
   std::shared_ptr<const Profile> profile;
   if (!score_specs.empty()) {
-    // lsa is what lsc cuts into buckets, and so on: the same part of a profile.
     std::vector<Spec> criteria;
-    for (const Spec& score : score_specs) {
-      Spec criterion{score.name == "dsa" ? "dsc" : score.name == "mdsa" ? "mdsc" : "lsc", score.settings};
-      criteria.push_back(criterion);
-    }
-    profile = flags.profile.get(tracer, criteria, common.seed);
+    for (const Spec& score : score_specs) criteria.push_back(surprise_criterion(score));
+    profile = find_profile(tracer, criteria, flags.profile, common.seed);
     if (profile == nullptr) bad_usage("--scores compares with training data: give --profile or --train");
     for (const Spec& score : score_specs) scores.push_back(make_surprise(score, layout, *profile));
   }

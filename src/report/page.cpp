@@ -11,6 +11,7 @@
 #include "galvani/base/plot.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/text.h"
+#include "galvani/coverage/criterion.h"
 #include "galvani/fuzz/summary.h"
 #include "galvani/model/evaluate.h"
 #include "report/gallery.h"
@@ -54,11 +55,6 @@ json yields(const std::vector<YieldRecord>& rows) {
   return all;
 }
 
-std::string coverage_text(const CampaignCounters& c) {
-  if (c.coverable > 0) return fmt::format("{:.2f}%", c.coverage() * 100);
-  return c.covered > 0 ? fmt::format("{:.5g}", c.covered) : "-";
-}
-
 std::string seconds_text(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   return fmt::format("{:.3g} ms", seconds * 1000);
@@ -77,7 +73,7 @@ json figures(const CampaignReader& reader, const CampaignSummary& s) {
       fmt::format("RFT {:.4f} of {} kept", s.rft, format_count(c.kept)), true);
   if (s.not_a_number > 0)
     add(kNotANumberName, format_count(s.not_a_number), "faults whose scores are NaN or infinite", true);
-  add("coverage", coverage_text(c),
+  add("coverage", c.coverable > 0 || c.covered > 0 ? coverage_text({c.covered, c.coverable}) : "-",
       c.coverable > 0 ? fmt::format("{}, {:.6g} of {:.6g}", reader.record().settings.guide, c.covered, c.coverable)
                       : reader.record().settings.guide);
   add("time per fault", c.faults > 0 ? seconds_text(s.fre_all) : "-",

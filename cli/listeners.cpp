@@ -1,3 +1,5 @@
+#include "listeners.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,19 +9,14 @@
 
 #include "galvani/base/json_text.h"
 #include "galvani/base/progress.h"
-#include "galvani/fuzz/listener.h"
+#include "galvani/coverage/criterion.h"
 #include "galvani/fuzz/summary.h"
 
-namespace galvani {
+namespace galvani::cli {
 namespace {
 
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-std::string coverage_text(const CampaignCounters& counters) {
-  if (counters.coverable > 0) return fmt::format("{:.2f}%", counters.coverage() * 100);
-  return fmt::format("{:.5g}", counters.covered);
-}
 
 class ProgressListener : public Listener {
  public:
@@ -37,10 +34,10 @@ class ProgressListener : public Listener {
       return;
     }
     if (!running_) begin(status);
-    progress_->note(fmt::format("{} iterations, {} faults, {} kept, coverage {}, corpus {}",
-                                format_count(status.counters.iterations), format_count(status.counters.faults),
-                                format_count(status.counters.kept), coverage_text(status.counters),
-                                format_count(status.corpus)));
+    progress_->note(fmt::format(
+        "{} iterations, {} faults, {} kept, coverage {}, corpus {}", format_count(status.counters.iterations),
+        format_count(status.counters.faults), format_count(status.counters.kept),
+        coverage_text({status.counters.covered, status.counters.coverable}), format_count(status.corpus)));
     progress_->advance(status.counters.mutants - mutants_);
     mutants_ = status.counters.mutants;
   }
@@ -147,4 +144,4 @@ std::unique_ptr<Listener> make_json_listener() {
   return std::make_unique<JsonListener>();
 }
 
-}  // namespace galvani
+}  // namespace galvani::cli

@@ -1,7 +1,6 @@
 // What the verbs about campaigns share.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -9,7 +8,7 @@
 
 namespace galvani::cli {
 
-nlohmann::json summary_json(const CampaignReader& reader, const CampaignSummary& summary);
+Json summary_json(const CampaignReader& reader, const CampaignSummary& summary);
 std::string summary_text(const CampaignReader& reader, const CampaignSummary& summary);
 
 std::string yields_text(const char* title, const std::vector<YieldRecord>& yields);

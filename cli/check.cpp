@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
 #include "gate_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kDamageShown = 20;
 
@@ -27,10 +24,10 @@ std::string intact_text(const CheckedPart& part) {
   return fmt::format("{} of {} {}", format_count(part.intact), format_count(part.all), part.name);
 }
 
-json as_json(const CheckFlags& flags, const CheckReport& report) {
-  json j = {{"folder", flags.folder},
+Json as_json(const CheckFlags& flags, const CheckReport& report) {
+  Json j = {{"folder", flags.folder},
             {"sound", report.sound()},
-            {"parts", json::object()},
+            {"parts", Json::object()},
             {"damage", report.damage},
             {"notes", report.notes}};
   for (const CheckedPart& part : report.parts) j["parts"][part.name] = {{"all", part.all}, {"intact", part.intact}};
@@ -67,19 +64,19 @@ void run(Common& common, const CheckFlags& flags) {
 
 }  // namespace
 
-void add_check_verb(CLI::App& app, Common& common) {
+void add_check_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<CheckFlags>();
-  CLI::App* verb = make_verb(app, common, "check", "is a campaign's folder what the campaign wrote?",
-                             "  galvani check run1\n"
-                             "  galvani check run1 --json              every damaged thing by name\n"
-                             "  galvani check run1 --no-lineages       mutants are not made again from their parents\n"
-                             "Nothing is written. Exit code 1 if damage was found.");
-  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->gates.junit}}; });
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  verb->add_flag("--no-lineages", flags->no_lineages, "do not make every mutant again from its parent");
+  Verb& verb = make_verb(app, common, "check", "is a campaign's folder what the campaign wrote?",
+                         "  galvani check run1\n"
+                         "  galvani check run1 --json              every damaged thing by name\n"
+                         "  galvani check run1 --no-lineages       mutants are not made again from their parents\n"
+                         "Nothing is written. Exit code 1 if damage was found.");
+  runs_models(verb, common, [flags] { return Confinement{{}, {flags->gates.junit}}; });
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  verb.add_flag("--no-lineages", flags->no_lineages, "do not make every mutant again from its parent");
   flags->gates.usual = "damage>0";
-  flags->gates.add_to(*verb, "notes>0");
-  verb->callback([&common, flags] { run(common, *flags); });
+  flags->gates.add_to(verb, "notes>0");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/plot.h"
 #include "galvani/base/progress.h"
@@ -22,8 +21,6 @@
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 struct CoverFlags {
   ModelFlags model;
@@ -43,29 +40,29 @@ struct CoverFlags {
   bool list = false;
 };
 
-json as_json(const Covered& amount) {
+Json as_json(const Covered& amount) {
   return {{"score", amount.score()},
           {"covered", amount.covered},
-          {"total", amount.total > 0 ? json(amount.total) : json()}};
+          {"total", amount.total > 0 ? Json(amount.total) : Json()}};
 }
 
-json criteria_json(const CoverResult& result) {
-  json all = json::array();
+Json criteria_json(const CoverResult& result) {
+  Json all = Json::array();
   for (std::size_t i = 0; i < result.measurement.criteria().size(); ++i) {
     const Criterion& criterion = *result.measurement.criteria()[i];
-    json j = as_json(criterion.covered());
+    Json j = as_json(criterion.covered());
     j["id"] = criterion.id();
     j["spec"] = criterion.spec();
     j["seconds"] = result.measurement.seconds(i);
     j["dropped"] = criterion.dropped();
     j["notes"] = criterion.notes();
-    j["taps"] = json::array();
+    j["taps"] = Json::array();
     for (const TapCovered& tap : criterion.by_tap()) {
-      json t = as_json(tap.amount);
+      Json t = as_json(tap.amount);
       t["tap"] = tap.tap;
       j["taps"].push_back(std::move(t));
     }
-    j["curve"] = json::array();
+    j["curve"] = Json::array();
     for (auto [inputs, score] : result.measurement.curve(i)) j["curve"].push_back({inputs, score});
     all.push_back(std::move(j));
   }
@@ -121,10 +118,10 @@ void print_classes(const CoverResult& result, const Network& network, const Data
   say("\n{}", table.str());
 }
 
-json classes_json(const CoverResult& result) {
-  json all = json::array();
+Json classes_json(const CoverResult& result) {
+  Json all = Json::array();
   for (const auto& [label, criteria] : result.by_class) {
-    json scores = json::object();
+    Json scores = Json::object();
     for (const auto& criterion : criteria) scores[criterion->spec()] = criterion->score();
     all.push_back({{"class", label}, {"inputs", criteria.front()->inputs()}, {"scores", scores}});
   }
@@ -209,10 +206,10 @@ void print(const Dataset& a, const Dataset& b, const std::vector<CoverDifference
   say("A = {} ({} inputs), B = {} ({} inputs)\n{}", a.name, a.size(), b.name, b.size(), table.str());
 }
 
-json as_json(const std::vector<CoverDifference>& differences) {
-  json all = json::array();
+Json as_json(const std::vector<CoverDifference>& differences) {
+  Json all = Json::array();
   for (const CoverDifference& d : differences) {
-    json j = {{"spec", d.spec},
+    Json j = {{"spec", d.spec},
               {"a", d.a.score()},
               {"b", d.b.score()},
               {"together", d.together.score()},
@@ -259,9 +256,9 @@ void print(const CoverResult& result, const CoverFlags& flags, const Tracer& tra
   }
 }
 
-json as_json(const CoverResult& result, const CoverFlags& flags, const Tracer& tracer, const Dataset& data,
+Json as_json(const CoverResult& result, const CoverFlags& flags, const Tracer& tracer, const Dataset& data,
              const std::vector<std::int64_t>& kept) {
-  json j = {{"model", tracer.network().info().path},
+  Json j = {{"model", tracer.network().info().path},
             {"data", data.name},
             {"inputs", data.size()},
             {"dropped", result.dropped},
@@ -316,9 +313,9 @@ void run(Common& common, CoverFlags& flags) {
 
 }  // namespace
 
-void add_cover_verb(CLI::App& app, Common& common) {
+void add_cover_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<CoverFlags>();
-  CLI::App* verb = make_verb(
+  Verb& verb = make_verb(
       app, common, "cover", "measure how much of the network's behaviour inputs exercise",
       "  galvani cover lenet5.onnx --data mnist:test --train mnist:train\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria kmnc:k=1000,nlc --profile lenet5.profile --by-tap\n"
@@ -326,30 +323,28 @@ void add_cover_verb(CLI::App& app, Common& common) {
       "  galvani cover lenet5.onnx --data mnist:test --criteria kmnc --profile p --minimise kept.npz\n"
       "  galvani cover lenet5.onnx --compare mnist:test more/ --criteria nc,tknc\n"
       "  galvani cover --list");
-  flags->model.add_to(*verb);
-  verb->get_option("model")->required(false);
-  runs_models(*verb, common, [flags] {
+  flags->model.add_to(verb, /*required=*/false);
+  runs_models(verb, common, [flags] {
     Confinement outputs{{}, {flags->csv, flags->plot, flags->save_state, flags->gates.junit}};
     (is_file_name(flags->minimised) ? outputs.files : outputs.folders).emplace_back(flags->minimised);
     return outputs;
   });
-  flags->neurons.add_to(*verb);
-  flags->profile.add_to(*verb);
-  verb->add_option("--data", flags->data, "inputs to measure");
-  verb->add_option("--criteria", flags->criteria, "criteria with options, such as kmnc:k=1000,nlc")
-      ->capture_default_str();
-  verb->add_flag("--list", flags->list, "list the criteria and their options");
-  verb->add_flag("--by-tap", flags->taps_table, "a table of every tap, too");
-  verb->add_flag("--by-class", flags->by_class, "what the inputs of each class cover alone");
-  verb->add_option("--csv", flags->csv, "write totals and taps as CSV");
-  verb->add_option("--plot", flags->plot, "draw growth curves as SVG");
-  verb->add_option("--minimise", flags->minimised,
-                   "write the fewest inputs that keep the coverage: .npz, .csv (indices), or a folder of images");
-  verb->add_option("--compare", flags->compare, "what data B covers that data A does not")->expected(2);
-  verb->add_option("--state", flags->states, "start from coverage saved earlier; several files are merged");
-  verb->add_option("--save-state", flags->save_state, "save what is covered, to go on or merge later");
-  flags->gates.add_to(*verb, "kmnc<0.5");
-  verb->callback([&common, flags] { run(common, *flags); });
+  flags->neurons.add_to(verb);
+  flags->profile.add_to(verb);
+  verb.add_option("--data", flags->data, "inputs to measure");
+  verb.add_option("--criteria", flags->criteria, "criteria with options, such as kmnc:k=1000,nlc").show_default();
+  verb.add_flag("--list", flags->list, "list the criteria and their options");
+  verb.add_flag("--by-tap", flags->taps_table, "a table of every tap, too");
+  verb.add_flag("--by-class", flags->by_class, "what the inputs of each class cover alone");
+  verb.add_option("--csv", flags->csv, "write totals and taps as CSV");
+  verb.add_option("--plot", flags->plot, "draw growth curves as SVG");
+  verb.add_option("--minimise", flags->minimised,
+                  "write the fewest inputs that keep the coverage: .npz, .csv (indices), or a folder of images");
+  verb.add_option("--compare", flags->compare, "what data B covers that data A does not").exactly(2);
+  verb.add_option("--state", flags->states, "start from coverage saved earlier; several files are merged");
+  verb.add_option("--save-state", flags->save_state, "save what is covered, to go on or merge later");
+  flags->gates.add_to(verb, "kmnc<0.5");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

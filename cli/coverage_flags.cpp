@@ -7,22 +7,21 @@
 
 namespace galvani::cli {
 
-void NeuronFlags::add_to(CLI::App& verb) {
-  verb.add_option("--taps", taps, "taps to observe: default, relu, all, or names and globs")->capture_default_str();
+void NeuronFlags::add_to(Verb& verb) {
+  verb.add_option("--taps", taps, "taps to observe: default, relu, all, or names and globs").show_default();
   verb.add_option("--neurons", neurons, "what a neuron is: a channel (its mean over space) or every unit")
-      ->check(CLI::IsMember({"channel", "unit"}))
-      ->capture_default_str();
+      .check(OneOf{{"channel", "unit"}})
+      .show_default();
 }
 
 Tracer NeuronFlags::tracer(Network& network) const {
   return {network, network.select_taps(taps), neurons == "unit" ? NeuronUnit::unit : NeuronUnit::channel};
 }
 
-void ProfileFlags::add_to(CLI::App& verb) {
+void ProfileFlags::add_to(Verb& verb) {
   verb.add_option("--profile", file, "what is known of the training data: a file of `galvani profile`");
   verb.add_option("--train", train, "training data to make a profile from on the spot");
-  verb.add_option("--profile-size", size, "how many inputs of --train are drawn: a number, or all")
-      ->capture_default_str();
+  verb.add_option("--profile-size", size, "how many inputs of --train are drawn: a number, or all").show_default();
 }
 
 std::string list_criteria() {

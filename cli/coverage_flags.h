@@ -1,11 +1,11 @@
 // The flags of verbs that look at neurons.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "flags.h"
 #include "galvani/coverage/profile_source.h"
 #include "galvani/trace/trace.h"
 #include "model_flags.h"
@@ -16,13 +16,13 @@ struct NeuronFlags {
   std::string taps = "default";
   std::string neurons = "channel";
 
-  void add_to(CLI::App& verb);
+  void add_to(Verb& verb);
   Tracer tracer(Network& network) const;
 };
 
 // Where what is known of the training data comes from.
 struct ProfileFlags : ProfileSource {
-  void add_to(CLI::App& verb);
+  void add_to(Verb& verb);
 };
 
 // The criteria's table, for --list.

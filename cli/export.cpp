@@ -1,9 +1,7 @@
 #include "galvani/report/export.h"
 
-#include <nlohmann/json.hpp>
-
 #include "galvani/base/error.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
 #include "verb.h"
 
@@ -36,24 +34,22 @@ void run(const Common& common, const ExportFlags& flags) {
 
 }  // namespace
 
-void add_export_verb(CLI::App& app, Common& common) {
+void add_export_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* verb = make_verb(app, common, "export", "write what a campaign found to files that other tools open",
-                             "  galvani export run1 --to folder -o faults/      PNG files, labels.csv, mutants.csv\n"
-                             "  galvani export run1 --to npz -o faults.npz      images, labels, predicted, ...\n"
-                             "  galvani export run1 --to csv -o faults.csv      a table with lineages, no images\n"
-                             "  galvani export run1 --what outputs --to npz -o outputs.npz\n"
-                             "A folder or NPZ file can be given to --data of every verb.");
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  verb->add_option("--to", flags->form, "folder, npz or csv")
-      ->check(CLI::IsMember({"folder", "npz", "csv"}))
-      ->capture_default_str();
-  verb->add_option("-o,--output", flags->output, "where to")->required();
-  verb->add_option("--what", flags->what, "faults, or outputs (every mutant that was kept)")
-      ->check(CLI::IsMember({"faults", "outputs"}))
-      ->capture_default_str();
-  verb->add_flag("--distinct", flags->distinct, "identical images of one class only once");
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "export", "write what a campaign found to files that other tools open",
+                         "  galvani export run1 --to folder -o faults/      PNG files, labels.csv, mutants.csv\n"
+                         "  galvani export run1 --to npz -o faults.npz      images, labels, predicted, ...\n"
+                         "  galvani export run1 --to csv -o faults.csv      a table with lineages, no images\n"
+                         "  galvani export run1 --what outputs --to npz -o outputs.npz\n"
+                         "A folder or NPZ file can be given to --data of every verb.");
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  verb.add_option("--to", flags->form, "folder, npz or csv").check(OneOf{{"folder", "npz", "csv"}}).show_default();
+  verb.add_option("-o,--output", flags->output, "where to").required();
+  verb.add_option("--what", flags->what, "faults, or outputs (every mutant that was kept)")
+      .check(OneOf{{"faults", "outputs"}})
+      .show_default();
+  verb.add_flag("--distinct", flags->distinct, "identical images of one class only once");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

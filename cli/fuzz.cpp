@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "campaign_flags.h"
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/table.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
@@ -21,7 +20,6 @@
 namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kUsualIterations = 10000;
@@ -85,14 +83,13 @@ std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& trace
 }
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
-void take_from_record(const CLI::App& verb, Common& common, FuzzFlags& flags) {
+void take_from_record(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::set<std::string> free = {"--output", "--iterations", "--time",    "--outputs", "--faults", "--fail-if",
                                 "--junit",  "--plain",      "--threads", "--json",    "--quiet",  "--verbose"};
   // What was learned of the training data can be learned again; the campaign tells whether it is the same.
   if (!fs::exists(stored_profile(flags.folder))) free.insert({"--profile", "--train", "--profile-size"});
-  for (const CLI::Option* option : verb.get_options()) {
-    std::string name = option->get_name();
-    if (option->count() > 0 && free.count(name) == 0)
+  for (const std::string& name : verb.given()) {
+    if (free.count(name) == 0)
       bad_usage("{} is settled for the campaign in {}: leave it out to go on, or name the model and every setting",
                 name, flags.folder);
   }
@@ -109,7 +106,7 @@ void take_from_record(const CLI::App& verb, Common& common, FuzzFlags& flags) {
   common.seed = record.settings.seed;
 }
 
-void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
+void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (flags.list) {
     list_components();
     return;
@@ -155,7 +152,7 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
   CampaignReader reader(flags.folder);
   CampaignSummary summary = summarise(reader);
   if (common.json) {
-    json j = summary_json(reader, summary);
+    Json j = summary_json(reader, summary);
     j["event"] = "summary";
     print_json(j);
   } else {
@@ -170,9 +167,9 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
 
 }  // namespace
 
-void add_fuzz_verb(CLI::App& app, Common& common) {
+void add_fuzz_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<FuzzFlags>();
-  CLI::App* verb = make_verb(
+  Verb& verb = make_verb(
       app, common, "fuzz", "find inputs that break a network",
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --guide kmnc -o run1\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide nlc --time 10m -o run2\n"
@@ -181,41 +178,38 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
       "  galvani fuzz --list\n"
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
-  runs_models(*verb, common, [flags] { return Confinement{{flags->folder}, {flags->gates.junit}}; });
-  flags->model.add_to(*verb);
-  verb->get_option("model")->required(false);
-  flags->neurons.add_to(*verb);
-  flags->profile.add_to(*verb);
+  runs_models(verb, common, [flags] { return Confinement{{flags->folder}, {flags->gates.junit}}; });
+  flags->model.add_to(verb, /*required=*/false);
+  flags->neurons.add_to(verb);
+  flags->profile.add_to(verb);
   CampaignSettings& s = flags->settings;
-  verb->add_option("--data", flags->data, "labelled inputs; those the model gets right are the seeds");
-  verb->add_option("-o,--output", flags->folder, "the campaign's folder; one that exists is gone on with");
-  verb->add_option("--guide", s.guide, "which mutants to keep (see --list)")->capture_default_str();
-  verb->add_option("--scheduler", flags->scheduler, "which input to mutate next (see --list; default: decay)");
-  verb->add_option("--mutators", flags->mutators, "mutators and catalogues, docs/mutators.md (default: nsgen)");
-  verb->add_option("--style", flags->style, "images to take a style from (default: the seeds)");
-  verb->add_option("--seeds", s.seeds, "how many inputs to start from")->capture_default_str();
-  verb->add_option("--energy", s.energy, "mutants of an input that was picked")->capture_default_str();
-  verb->add_option("--batch", s.batch, "picks evaluated together")->capture_default_str();
-  verb->add_option("--alpha", s.alpha, "validity: share of pixels that may change at will")->capture_default_str();
-  verb->add_option("--beta", s.beta, "validity: share of 255 that any pixel may change")->capture_default_str();
-  verb->add_option("--max-tries", s.max_tries, "tries for a valid mutant")->capture_default_str();
-  verb->add_flag("--stop-at-kept", s.stop_at_kept,
-                 "an input that was picked gives no more mutants once one is kept (NSGen's loop)");
-  verb->add_flag("--reset-when-full", s.reset_when_full, "forget what is covered when nothing more can be, and go on");
-  verb->add_option("--patience", s.patience, "picks without a kept mutant that count as full")->capture_default_str();
+  verb.add_option("--data", flags->data, "labelled inputs; those the model gets right are the seeds");
+  verb.add_option("-o,--output", flags->folder, "the campaign's folder; one that exists is gone on with");
+  verb.add_option("--guide", s.guide, "which mutants to keep (see --list)").show_default();
+  verb.add_option("--scheduler", flags->scheduler, "which input to mutate next (see --list; default: decay)");
+  verb.add_option("--mutators", flags->mutators, "mutators and catalogues, docs/mutators.md (default: nsgen)");
+  verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
+  verb.add_option("--seeds", s.seeds, "how many inputs to start from").show_default();
+  verb.add_option("--energy", s.energy, "mutants of an input that was picked").show_default();
+  verb.add_option("--batch", s.batch, "picks evaluated together").show_default();
+  verb.add_option("--alpha", s.alpha, "validity: share of pixels that may change at will").show_default();
+  verb.add_option("--beta", s.beta, "validity: share of 255 that any pixel may change").show_default();
+  verb.add_option("--max-tries", s.max_tries, "tries for a valid mutant").show_default();
+  verb.add_flag("--stop-at-kept", s.stop_at_kept,
+                "an input that was picked gives no more mutants once one is kept (NSGen's loop)");
+  verb.add_flag("--reset-when-full", s.reset_when_full, "forget what is covered when nothing more can be, and go on");
+  verb.add_option("--patience", s.patience, "picks without a kept mutant that count as full").show_default();
   const char* budget = "Budget (the first that is reached, at the end of a batch)";
-  auto limit = CLI::Range(std::int64_t{1}, std::int64_t{1} << 50);
-  verb->add_option("--iterations", flags->iterations, "picks (10000 if no budget is given)")
-      ->check(limit)
-      ->group(budget);
-  verb->add_option("--time", flags->time, "time of work, such as 90s, 15m or 6h")->group(budget);
-  verb->add_option("--outputs", flags->outputs, "kept mutants")->check(limit)->group(budget);
-  verb->add_option("--faults", flags->faults, "faults")->check(limit)->group(budget);
+  auto limit = Range(std::int64_t{1}, std::int64_t{1} << 50);
+  verb.add_option("--iterations", flags->iterations, "picks (10000 if no budget is given)").check(limit).group(budget);
+  verb.add_option("--time", flags->time, "time of work, such as 90s, 15m or 6h").group(budget);
+  verb.add_option("--outputs", flags->outputs, "kept mutants").check(limit).group(budget);
+  verb.add_option("--faults", flags->faults, "faults").check(limit).group(budget);
   flags->gates.usual = "faults>0";
-  flags->gates.add_to(*verb, "faults>0");
-  verb->add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
-  verb->add_flag("--list", flags->list, "list guides and schedulers with their options");
-  verb->callback([&common, flags, verb] { run(*verb, common, *flags); });
+  flags->gates.add_to(verb, "faults>0");
+  verb.add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
+  verb.add_flag("--list", flags->list, "list guides and schedulers with their options");
+  verb.callback([&common, flags, &verb] { run(verb, common, *flags); });
 }
 
 }  // namespace galvani::cli

@@ -9,12 +9,12 @@
 
 namespace galvani::cli {
 
-void GateFlags::add_to(CLI::App& verb, const std::string& example) {
+void GateFlags::add_to(Verb& verb, const std::string& example) {
   const char* group = "Continuous integration";
   verb.add_option("--fail-if", conditions,
                   fmt::format("exit 1 if this holds at the end, such as \"{}\"; may be repeated", example))
-      ->group(group);
-  verb.add_option("--junit", junit, "write the conditions as JUnit XML")->group(group);
+      .group(group);
+  verb.add_option("--junit", junit, "write the conditions as JUnit XML").group(group);
 }
 
 void GateFlags::check(const std::vector<std::string>& names) const {

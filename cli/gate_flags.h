@@ -1,7 +1,6 @@
 // --fail-if and --junit, for every verb that ends with figures.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,7 +18,7 @@ struct GateFlags {
   bool silent = false;  // standard output has data
 
   // `example` is a condition, for the help.
-  void add_to(CLI::App& verb, const std::string& example);
+  void add_to(Verb& verb, const std::string& example);
 
   // As soon as the names of the figures are known, so that a mistake is told before the work is done.
   void check(const std::vector<std::string>& names) const;

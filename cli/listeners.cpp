@@ -4,10 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
 #include "galvani/coverage/criterion.h"
 #include "galvani/fuzz/summary.h"
@@ -15,7 +14,6 @@
 namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 class ProgressListener : public Listener {
@@ -68,7 +66,7 @@ class ProgressListener : public Listener {
   std::int64_t mutants_ = 0;
 };
 
-json counters_json(const CampaignStatus& status) {
+Json counters_json(const CampaignStatus& status) {
   const CampaignCounters& c = status.counters;
   return {{"batches", c.batches},
           {"iterations", c.iterations},
@@ -81,14 +79,14 @@ json counters_json(const CampaignStatus& status) {
           {"not_a_number", status.not_a_number},
           {"resets", c.resets},
           {"covered", c.covered},
-          {"coverable", c.coverable > 0 ? json(c.coverable) : json()},
+          {"coverable", c.coverable > 0 ? Json(c.coverable) : Json()},
           {"coverage", c.coverage()},
           {"corpus", status.corpus},
           {"seconds", status.seconds},
           {"rate", status.rate}};
 }
 
-json fault_json(const FaultRecord& fault) {
+Json fault_json(const FaultRecord& fault) {
   return {
       {"id", fault.id},     {"label", fault.label}, {"predicted", fault.predicted}, {"confidence", fault.confidence},
       {"rule", fault.rule}, {"file", fault.file}};
@@ -97,7 +95,7 @@ json fault_json(const FaultRecord& fault) {
 class JsonListener : public Listener {
  public:
   void started(const CampaignStatus& status) override {
-    json j = counters_json(status);
+    Json j = counters_json(status);
     j["event"] = "started";
     j["folder"] = status.folder;
     j["resumed"] = status.resumed;
@@ -109,15 +107,15 @@ class JsonListener : public Listener {
 
   void batch(const CampaignStatus& status, const std::vector<FaultRecord>& faults) override {
     if (Clock::now() - printed_ < std::chrono::seconds(1)) return;
-    json j = counters_json(status);
+    Json j = counters_json(status);
     j["event"] = status.stage == CampaignStage::repeating ? "repeating" : "status";
-    j["recent"] = json::array();
+    j["recent"] = Json::array();
     for (const FaultRecord& fault : status.recent) j["recent"].push_back(fault_json(fault));
     print(j);
   }
 
   void finished(const CampaignStatus& status, const std::string& reason) override {
-    json j = counters_json(status);
+    Json j = counters_json(status);
     j["event"] = "finished";
     j["reason"] = reason;
     j["mutators"] = yields_json(status.mutators);
@@ -126,7 +124,7 @@ class JsonListener : public Listener {
   }
 
  private:
-  void print(const json& j) {
+  void print(const Json& j) {
     printed_ = Clock::now();
     print_json(j);
   }

@@ -1,8 +1,6 @@
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -13,7 +11,6 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/limits.h"
 #include "galvani/base/log.h"
-#include "galvani/base/options.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -36,28 +33,6 @@ int exit_code_of(ErrorCode code) {
   return 70;
 }
 
-// Refuses a mistyped verb by name; CLI11 itself would only say that one is required.
-void check_verb(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* at = &app;
-  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
-    std::vector<const CLI::App*> verbs = at->get_subcommands([](const CLI::App*) { return true; });
-    if (verbs.empty()) return;
-    const CLI::App* next = nullptr;
-    std::vector<std::string> names;
-    for (const CLI::App* verb : verbs) {
-      if (verb->get_name() == argv[i]) next = verb;
-      names.push_back(verb->get_name());
-    }
-    if (next == nullptr) {
-      std::string near = nearest_word(argv[i], names);
-      bad_usage(
-          "there is no verb '{}'{}", printable(argv[i]),
-          near.empty() ? fmt::format("; known are {}", fmt::join(names, ", ")) : "; did you mean '" + near + "'?");
-    }
-    at = next;
-  }
-}
-
 // The step cannot go on and cannot be unwound: this may run in a signal handler.
 [[noreturn]] void end_step(StepEnd end, const char* sentence) {
   for (const char* text : {"error: ", sentence, "\n"}) (void)!::write(STDERR_FILENO, text, std::strlen(text));
@@ -73,9 +48,8 @@ void check_output() {
 
 int run(int argc, char** argv) {
   Common common;
-  CLI::App app("Tests deep neural networks the way a fuzzer tests programs.", "galvani");
-  app.set_version_flag("--version", "galvani " GALVANI_VERSION);
-  app.require_subcommand(1);
+  Verb app("galvani", "Tests deep neural networks the way a fuzzer tests programs.", "galvani " GALVANI_VERSION);
+  app.need_verb();
   add_check_verb(app, common);
   add_compare_verb(app, common);
   add_cover_verb(app, common);
@@ -92,12 +66,8 @@ int run(int argc, char** argv) {
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);
-  check_verb(app, argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
+  int wrong = app.parse(argc, argv);
+  if (wrong != 0) return wrong;
   check_output();
   return common.exit_code;
 }

@@ -1,11 +1,11 @@
 // The flags of every verb that runs a model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "flags.h"
 #include "galvani/data/dataset.h"
 #include "galvani/model/network.h"
 
@@ -16,7 +16,8 @@ struct ModelFlags {
   std::string taps = "default";
   Network::Options options;
 
-  void add_to(CLI::App& verb);
+  void add_to(Verb& verb, bool required = true);
+  void add_preprocessing(Verb& verb);  // all but the model itself
   // `data` helps a TorchScript file that does not state its input; may be null.
   std::unique_ptr<Network> load(const Dataset* data);
 };

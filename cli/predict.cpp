@@ -3,13 +3,12 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/text.h"
@@ -20,8 +19,6 @@
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 struct PredictFlags {
   ModelFlags model;
@@ -66,17 +63,17 @@ void write_json(const Network& network, const Dataset& data, const Predictions& 
                                 {"images", data.size()},
                                 {"classes", network.info().classes},
                                 {"not_a_number", not_a_number(predictions)},
-                                {"accuracy", evaluation != nullptr ? json(evaluation->accuracy) : json()}},
+                                {"accuracy", evaluation != nullptr ? Json(evaluation->accuracy) : Json()}},
                                1);
   put(head.substr(0, head.rfind("\n}")) + ",\n \"predictions\": [");
   for (std::int64_t i = 0; i < labels.size(0); ++i) {
     std::vector<double> row;
     for (std::int64_t c = 0; c < p.size(1); ++c) row.push_back(p[i][c]);
     put((i == 0 ? "\n  " : ",\n  ") + json_text({{"index", i},
-                                                 {"label", truth[i] < 0 ? json() : json(truth[i])},
+                                                 {"label", truth[i] < 0 ? Json() : Json(truth[i])},
                                                  {"predicted", labels[i]},
                                                  {"name", verdict_name(network, data, labels[i])},
-                                                 {"probabilities", labels[i] == kNotANumber ? json() : json(row)}}));
+                                                 {"probabilities", labels[i] == kNotANumber ? Json() : Json(row)}}));
   }
   put("\n ]\n}\n");
 }
@@ -130,17 +127,17 @@ void run(Common& common, PredictFlags& flags) {
 
 }  // namespace
 
-void add_predict_verb(CLI::App& app, Common& common) {
+void add_predict_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<PredictFlags>();
-  CLI::App* verb = make_verb(app, common, "predict", "write predicted labels and probabilities as CSV or JSON",
-                             "  galvani predict lenet5.onnx --data digits:test -o predictions.csv\n"
-                             "  galvani predict lenet5.onnx --data photos/ --json");
-  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output, flags->gates.junit}}; });
-  flags->model.add_to(*verb);
-  verb->add_option("--data", flags->data, "images to predict")->required();
-  verb->add_option("-o,--output", flags->output, "file to write (default: standard output)");
-  flags->gates.add_to(*verb, "accuracy<0.9");
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "predict", "write predicted labels and probabilities as CSV or JSON",
+                         "  galvani predict lenet5.onnx --data digits:test -o predictions.csv\n"
+                         "  galvani predict lenet5.onnx --data photos/ --json");
+  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output, flags->gates.junit}}; });
+  flags->model.add_to(verb);
+  verb.add_option("--data", flags->data, "images to predict").required();
+  verb.add_option("-o,--output", flags->output, "file to write (default: standard output)");
+  flags->gates.add_to(verb, "accuracy<0.9");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

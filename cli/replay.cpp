@@ -3,9 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
 #include "gate_flags.h"
@@ -14,8 +13,6 @@
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kReplayShown = 20;
 
@@ -33,8 +30,8 @@ std::unique_ptr<Network> load_model(const CampaignReader& reader, ReplayFlags& f
   return flags.other.load(&shape);
 }
 
-json as_json(const Replay& replay, const ReplayFlags& flags, const Network& network) {
-  json j = {{"folder", flags.folder},
+Json as_json(const Replay& replay, const ReplayFlags& flags, const Network& network) {
+  Json j = {{"folder", flags.folder},
             {"model", network.info().path},
             {"same_model", replay.same_model},
             {"faults", replay.faults},
@@ -85,21 +82,20 @@ void run(Common& common, ReplayFlags& flags) {
 
 }  // namespace
 
-void add_replay_verb(CLI::App& app, Common& common) {
+void add_replay_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ReplayFlags>();
-  CLI::App* verb =
+  Verb& verb =
       make_verb(app, common, "replay", "judge every fault of a campaign again, from its file",
                 "  galvani replay run1\n"
                 "  galvani replay run1 --model other.onnx     do its faults break another model, too?\n"
                 "Exit code 1 if a fault cannot be read, or does not fail again on the model it was found with.");
-  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->gates.junit}}; });
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  flags->other.add_to(*verb);
-  verb->remove_option(verb->get_option("model"));
-  verb->add_option("--model", flags->other.model, "another model (default: the campaign's)");
+  runs_models(verb, common, [flags] { return Confinement{{}, {flags->gates.junit}}; });
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  flags->other.add_preprocessing(verb);
+  verb.add_option("--model", flags->other.model, "another model (default: the campaign's)");
   flags->gates.usual = "unreadable>0";
-  flags->gates.add_to(*verb, "transfer-rate>0.5");
-  verb->callback([&common, flags] { run(common, *flags); });
+  flags->gates.add_to(verb, "transfer-rate>0.5");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

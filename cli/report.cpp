@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "campaign_flags.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/report/page.h"
@@ -54,18 +52,18 @@ void run(Common& common, const ReportFlags& flags) {
 
 }  // namespace
 
-void add_report_verb(CLI::App& app, Common& common) {
+void add_report_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ReportFlags>();
-  CLI::App* verb = make_verb(app, common, "report", "a fuzz campaign as one HTML page, with a gallery of its faults",
-                             "  galvani report run1                        writes run1/report.html\n"
-                             "  galvani report run1 -o page.html --most 500");
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  verb->add_option("-o,--output", flags->output, "the page (default: report.html in the folder)");
-  verb->add_option("--most", flags->page.most, "faults in the gallery; distinct ones come first")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1000000}))
-      ->capture_default_str();
-  flags->gates.add_to(*verb, "bad-files>0");
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "report", "a fuzz campaign as one HTML page, with a gallery of its faults",
+                         "  galvani report run1                        writes run1/report.html\n"
+                         "  galvani report run1 -o page.html --most 500");
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  verb.add_option("-o,--output", flags->output, "the page (default: report.html in the folder)");
+  verb.add_option("--most", flags->page.most, "faults in the gallery; distinct ones come first")
+      .check(Range(std::int64_t{0}, std::int64_t{1000000}))
+      .show_default();
+  flags->gates.add_to(verb, "bad-files>0");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

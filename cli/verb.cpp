@@ -35,39 +35,30 @@ void raise_wall(Confinement wanted) {
   log::debug("{}: {}", wall.active ? "confined" : "not confined", wall.how);
 }
 
-// An empty text is no value of any option; a variable of a script that was never set gives one.
-void refuse_empty(const CLI::App& verb) {
-  for (const CLI::Option* option : verb.get_options()) {
-    for (const std::string& value : option->results()) {
-      if (value.empty()) bad_usage("{} is empty: leave it out, or give it a value", option->get_name());
-    }
-  }
-}
-
 }  // namespace
 
-CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, const std::string& help,
-                    const std::string& examples) {
-  CLI::App* verb = parent.add_subcommand(name, help);
-  verb->footer(examples.empty() ? "" : "Examples:\n" + examples);
-  verb->add_option("--seed", common.seed, "seed of everything random")->capture_default_str()->group("Common");
-  verb->add_option("--threads", common.threads, "worker threads (default: one per core)")
-      ->check(CLI::Range(1, 1024))
-      ->group("Common");
-  verb->add_flag("--json", common.json, "print the result as JSON")->group("Common");
-  verb->add_flag("-q,--quiet", common.quiet, "no progress, warnings only")->group("Common");
-  verb->add_flag("-v,--verbose", common.verbose, "say more")->group("Common");
-  verb->parse_complete_callback([&common, verb] {
-    refuse_empty(*verb);
+Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std::string& help,
+                const std::string& examples) {
+  Verb& verb = parent.add_verb(name, help);
+  verb.examples(examples);
+  verb.add_option("--seed", common.seed, "seed of everything random").show_default().group("Common");
+  verb.add_option("--threads", common.threads, "worker threads (default: one per core)")
+      .check(Range(1, 1024))
+      .group("Common");
+  verb.add_flag("--json", common.json, "print the result as JSON").group("Common");
+  verb.add_flag("-q,--quiet", common.quiet, "no progress, warnings only").group("Common");
+  verb.add_flag("-v,--verbose", common.verbose, "say more").group("Common");
+  verb.ready([&common, &verb] {
+    verb.refuse_empty();
     apply(common);
     start_workers(common);
   });
   return verb;
 }
 
-void runs_models(CLI::App& verb, Common& common, std::function<Confinement()> outputs) {
-  verb.parse_complete_callback([&common, &verb, outputs = std::move(outputs)] {
-    refuse_empty(verb);
+void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs) {
+  verb.ready([&common, &verb, outputs = std::move(outputs)] {
+    verb.refuse_empty();
     apply(common);
     // Before there are threads, which the wall would not surround.
     raise_wall(outputs());

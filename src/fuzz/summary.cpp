@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "galvani/model/evaluate.h"
 
@@ -54,8 +53,8 @@ CampaignSummary summarise(const CampaignReader& reader) {
   return result;
 }
 
-nlohmann::json yields_json(const std::vector<YieldRecord>& yields) {
-  auto all = nlohmann::json::array();
+Json yields_json(const std::vector<YieldRecord>& yields) {
+  auto all = Json::array();
   for (const YieldRecord& y : yields)
     all.push_back({{"name", y.name},
                    {"mutants", y.mutants},

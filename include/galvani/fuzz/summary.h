@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "galvani/base/gate.h"
+#include "galvani/base/json.h"
 #include "galvani/fuzz/reader.h"
 
 namespace galvani {
@@ -30,7 +30,7 @@ struct CampaignSummary {
 CampaignSummary summarise(const CampaignReader& reader);
 
 // A list of objects.
-nlohmann::json yields_json(const std::vector<YieldRecord>& yields);
+Json yields_json(const std::vector<YieldRecord>& yields);
 
 // One number of a summary.
 struct CampaignFigure {

@@ -1,0 +1,32 @@
+# What Galvani's libraries are linked with, and, in an installed copy, the libraries themselves. The build reads this
+# file, too.
+include(CMakeFindDependencyMacro)
+find_dependency(Torch)
+find_dependency(ONNX CONFIG)
+find_dependency(Protobuf)
+find_dependency(OpenSSL)
+find_dependency(LibArchive)
+find_dependency(ZLIB)
+find_dependency(SQLite3)
+find_dependency(fmt)
+find_dependency(spdlog)
+find_dependency(tomlplusplus)
+find_dependency(Threads)
+
+# Debian ships OpenCV's CMake files only with the whole of OpenCV; three of its libraries are all we need.
+find_path(GALVANI_OPENCV_INCLUDE_DIR opencv2/core.hpp PATH_SUFFIXES opencv4 REQUIRED)
+foreach(part core imgproc imgcodecs)
+  find_library(GALVANI_OPENCV_${part}_LIBRARY opencv_${part} REQUIRED)
+  if(NOT TARGET galvani::opencv_${part})
+    add_library(galvani::opencv_${part} INTERFACE IMPORTED)
+    target_include_directories(galvani::opencv_${part} SYSTEM INTERFACE ${GALVANI_OPENCV_INCLUDE_DIR})
+    target_link_libraries(galvani::opencv_${part} INTERFACE ${GALVANI_OPENCV_${part}_LIBRARY})
+  endif()
+endforeach()
+if(NOT TARGET galvani::torch)
+  add_library(galvani::torch INTERFACE IMPORTED)
+  target_include_directories(galvani::torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+  target_link_libraries(galvani::torch INTERFACE ${TORCH_LIBRARIES})
+endif()
+
+include(${CMAKE_CURRENT_LIST_DIR}/GalvaniTargets.cmake OPTIONAL)

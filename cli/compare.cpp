@@ -132,12 +132,12 @@ void add_compare_verb(Verb& app, Common& common) {
   Verb& verb = make_verb(
       app, common, "compare", "repeated campaigns side by side: means, Mann-Whitney U, A12",
       "  galvani compare kmnc-1 kmnc-2 kmnc-3 random-1 random-2 random-3\n"
-      "  galvani compare runs/* --by mutators --measure distinct --plot growth.svg\n"
+      "  galvani compare runs/* --by generator --measure distinct --plot growth.svg\n"
       "Each line of the second table asks whether one group is larger than the other: p of the two-sided\n"
       "Mann-Whitney U test (exact; ~: approximated), corrected for the number of pairs by Holm's method, and\n"
       "A12, how often a run of the first beats one of the second.");
   verb.add_option("runs", flags->folders, "the campaigns' folders").required();
-  verb.add_option("--by", flags->by, "what a group shares: guide, mutators, model, or all settings but the seed")
+  verb.add_option("--by", flags->by, "what a group shares: guide, generator, model, or all settings but the seed")
       .show_default();
   verb.add_option(
           "--measure", flags->shown,

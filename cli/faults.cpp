@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "campaign_flags.h"
@@ -13,7 +14,6 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/model/evaluate.h"
-#include "galvani/mutate/mutator.h"
 #include "galvani/report/replay.h"
 #include "galvani/report/shrink.h"
 #include "verb.h"
@@ -234,11 +234,21 @@ void minimise(const Common& common, const FaultsFlags& flags, const CampaignRead
     say("these are {} of {} that match; --most 0 takes all\n", results.size(), format_count(matching));
 }
 
+// Usage error if no step of the campaign is called that.
+void check_kind(const CampaignReader& reader, const std::string& name) {
+  std::vector<std::string> known;
+  for (const YieldRecord& kind : reader.kinds()) known.push_back(kind.name);
+  if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return;
+  std::string near = nearest_word(name, known);
+  bad_usage("{}: has no step called '{}'; {}", reader.folder().string(), printable(name),
+            near.empty() ? "there are " + fmt::format("{}", fmt::join(known, ", ")) : "did you mean '" + near + "'?");
+}
+
 void run(const Common& common, FaultsFlags& flags) {
   if (flags.cluster && flags.minimise) bad_usage("choose one of --cluster and --minimise");
   if (flags.keep_class && !flags.minimise) bad_usage("--keep-class belongs to --minimise");
-  if (!flags.query.mutator.empty()) mutators().at(flags.query.mutator);
   CampaignReader reader(flags.folder);
+  check_kind(reader, flags.query.mutator);
   flags.query.filter.label = class_of(reader, "--true", flags.label);
   flags.query.filter.predicted = verdict_of(reader, "--pred", flags.predicted);
   if (flags.cluster) {

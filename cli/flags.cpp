@@ -130,6 +130,10 @@ Option Verb::add_flag(const std::string& names, bool& to, const std::string& hel
   return Option(app_->add_flag(names, to, help));
 }
 
+bool Verb::was_given(const std::string& name) const {
+  return app_->count(name) > 0;
+}
+
 std::vector<std::string> Verb::given() const {
   std::vector<std::string> names;
   for (const CLI::Option* option : app_->get_options()) {

@@ -67,6 +67,7 @@ class Verb {
   Option add_option(const std::string& names, double& to, const std::string& help);
   Option add_flag(const std::string& names, bool& to, const std::string& help);
 
+  bool was_given(const std::string& name) const;
   std::vector<std::string> given() const;  // names of the options that were used
   // Usage error if an option was given an empty text: a variable of a script that was never set gives one.
   void refuse_empty() const;

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <any>
+#include <map>
 #include <set>
+#include <type_traits>
 
 #include "campaign_flags.h"
 #include "coverage_flags.h"
@@ -9,8 +13,10 @@
 #include "galvani/base/table.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
+#include "galvani/fuzz/method.h"
 #include "galvani/fuzz/scheduler.h"
 #include "galvani/fuzz/summary.h"
+#include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/report/junit.h"
 #include "gate_flags.h"
@@ -32,8 +38,12 @@ struct FuzzFlags {
   std::string data;
   std::string folder;
   std::string style;
+  std::string method;
+  // Short forms of options of the generator mutate.
   std::string mutators;
-  std::string scheduler;
+  std::string alpha;
+  std::string beta;
+  std::string max_tries;
   std::int64_t iterations = 0;
   std::string time;
   std::int64_t outputs = 0;
@@ -57,9 +67,21 @@ void add_rows(Table& table, const char* kind, const Entries& entries) {
 
 void list_components() {
   Table table({"", "name", "what it does", "options (default)"});
+  for (const Method& method : methods()) {
+    const CampaignSettings& s = method.settings;
+    table.add({"method", method.name, method.help,
+               fmt::format("guide {}, generator {}, scheduler {}", s.guide, s.generator, s.scheduler)});
+  }
+  add_rows(table, "generator", generators().entries());
   add_rows(table, "guide", guides().entries());
   add_rows(table, "scheduler", schedulers().entries());
   say("{}", table.str());
+}
+
+// `seed`, `taps` and `neurons` are flags of other verbs, too.
+bool is_own_flag(const SettingInfo& info) {
+  std::string name = info.name;
+  return name != "seed" && name != "taps" && name != "neurons";
 }
 
 Budget budget_of(const FuzzFlags& flags) {
@@ -99,11 +121,48 @@ void take_from_record(const Verb& verb, Common& common, FuzzFlags& flags) {
   flags.data = record.data;
   flags.style = record.style;
   flags.settings = record.settings;
-  flags.mutators = record.settings.mutators;
-  flags.scheduler = record.settings.scheduler;
   flags.neurons.taps = record.settings.taps;
   flags.neurons.neurons = record.settings.neurons;
   common.seed = record.settings.seed;
+}
+
+// What was not given comes from the method, or from what the guide's paper uses.
+CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
+  CampaignSettings chosen;
+  if (!flags.method.empty()) chosen = find_method(flags.method).settings;
+  std::map<std::string, std::any> given;
+  for_each_setting(flags.settings, [&](const SettingInfo& info, const auto& value) {
+    if (is_own_flag(info) && verb.was_given("--" + std::string(info.name))) given.emplace(info.name, value);
+  });
+  for_each_setting(chosen, [&](const SettingInfo& info, auto& value) {
+    if (auto it = given.find(info.name); it != given.end())
+      value = std::any_cast<std::decay_t<decltype(value)>>(it->second);
+  });
+  GuideDefaults defaults = guide_defaults(Spec::parse(chosen.guide));
+  bool from_method = !flags.method.empty() && !verb.was_given("--guide");
+  if (!verb.was_given("--scheduler") && !from_method) chosen.scheduler = defaults.scheduler;
+  if (!verb.was_given("--generator") && !from_method) chosen.generator = defaults.generator;
+  Spec generator = Spec::parse(chosen.generator);
+  auto give = [&](const char* option, const std::string& value) {
+    if (value.empty()) return;
+    auto& settings = generator.settings;
+    settings.erase(std::remove_if(settings.begin(), settings.end(), [&](const auto& s) { return s.first == option; }),
+                   settings.end());
+    settings.emplace_back(option, value);
+  };
+  give("set", flags.mutators);
+  give("alpha", flags.alpha);
+  give("beta", flags.beta);
+  give("tries", flags.max_tries);
+  chosen.generator = generator.str();
+  return chosen;
+}
+
+// The training data that the guide absorbs, the same sample as a profile's.
+std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags) {
+  if (flags.settings.absorb != "train" || flags.profile.train.empty() || is_campaign(flags.folder)) return nullptr;
+  Dataset train = load_data(flags.profile.train, "train");
+  return std::make_unique<Dataset>(profile_sample(train, parse_profile_size(flags.profile.size), flags.settings.seed));
 }
 
 void run(const Verb& verb, Common& common, FuzzFlags& flags) {
@@ -111,17 +170,15 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     list_components();
     return;
   }
-  if (flags.model.model.empty() && is_campaign(flags.folder)) take_from_record(verb, common, flags);
+  bool from_record = flags.model.model.empty() && is_campaign(flags.folder);
+  if (from_record) take_from_record(verb, common, flags);
   if (flags.model.model.empty()) bad_usage("name a model, or with -o a campaign to go on with");
   if (flags.data.empty()) bad_usage("--data is missing: which inputs to start from, such as mnist:test");
   if (flags.folder.empty()) bad_usage("-o is missing: the campaign's folder");
   flags.gates.check(names_of(figures_of(CampaignSummary())));
   Budget budget = budget_of(flags);
   CampaignSettings& settings = flags.settings;
-  GuideDefaults defaults = guide_defaults(Spec::parse(settings.guide));
-  guides().options(Spec::parse(settings.guide));
-  settings.mutators = flags.mutators.empty() ? defaults.mutators : flags.mutators;
-  settings.scheduler = flags.scheduler.empty() ? defaults.scheduler : flags.scheduler;
+  if (!from_record) settings = resolve(verb, flags);
   settings.seed = common.seed;
   settings.taps = flags.neurons.taps;
   settings.neurons = flags.neurons.neurons;
@@ -141,7 +198,8 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
   {
-    Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get()});
+    std::unique_ptr<Dataset> train = absorbed_data(flags);
+    Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     bool plain = flags.plain || common.quiet;
     std::unique_ptr<Listener> listener = common.json ? make_json_listener()
                                          : plain     ? make_progress_listener()
@@ -173,6 +231,8 @@ void add_fuzz_verb(Verb& app, Common& common) {
       app, common, "fuzz", "find inputs that break a network",
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --guide kmnc -o run1\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide nlc --time 10m -o run2\n"
+      "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --method dh-n -o run5\n"
+      "  galvani fuzz lenet5.onnx --data mnist:test --generator noise:eps=8/255 --guide random -o run6\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide tknc --outputs 1000 --reset-when-full -o run3\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide random --fail-if \"faults>0\" --junit fuzz.xml -o run4\n"
       "  galvani fuzz --list\n"
@@ -182,23 +242,28 @@ void add_fuzz_verb(Verb& app, Common& common) {
   flags->model.add_to(verb, /*required=*/false);
   flags->neurons.add_to(verb);
   flags->profile.add_to(verb);
-  CampaignSettings& s = flags->settings;
   verb.add_option("--data", flags->data, "labelled inputs; those the model gets right are the seeds");
   verb.add_option("-o,--output", flags->folder, "the campaign's folder; one that exists is gone on with");
-  verb.add_option("--guide", s.guide, "which mutants to keep (see --list)").show_default();
-  verb.add_option("--scheduler", flags->scheduler, "which input to mutate next (see --list; default: decay)");
-  verb.add_option("--mutators", flags->mutators, "mutators and catalogues, docs/mutators.md (default: nsgen)");
+  verb.add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
   verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
-  verb.add_option("--seeds", s.seeds, "how many inputs to start from").show_default();
-  verb.add_option("--energy", s.energy, "mutants of an input that was picked").show_default();
-  verb.add_option("--batch", s.batch, "picks evaluated together").show_default();
-  verb.add_option("--alpha", s.alpha, "validity: share of pixels that may change at will").show_default();
-  verb.add_option("--beta", s.beta, "validity: share of 255 that any pixel may change").show_default();
-  verb.add_option("--max-tries", s.max_tries, "tries for a valid mutant").show_default();
-  verb.add_flag("--stop-at-kept", s.stop_at_kept,
-                "an input that was picked gives no more mutants once one is kept (NSGen's loop)");
-  verb.add_flag("--reset-when-full", s.reset_when_full, "forget what is covered when nothing more can be, and go on");
-  verb.add_option("--patience", s.patience, "picks without a kept mutant that count as full").show_default();
+  for_each_setting(flags->settings, [&](const SettingInfo& info, auto& value) {
+    if (!is_own_flag(info)) return;
+    std::string name = "--" + std::string(info.name);
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
+      verb.add_flag(name, value, info.help);
+    } else {
+      Option option = verb.add_option(name, value, info.help).show_default();
+      if (!info.choices.empty()) option.check(OneOf{info.choices});
+    }
+  });
+  const char* mutation = "Mutation (options of the generator mutate)";
+  verb.add_option("--mutators", flags->mutators, "mutators and catalogues, docs/mutators.md (default: nsgen)")
+      .group(mutation);
+  verb.add_option("--alpha", flags->alpha, "validity: share of pixels that may change at will (default: 0.2)")
+      .group(mutation);
+  verb.add_option("--beta", flags->beta, "validity: share of 255 that any pixel may change (default: 0.4)")
+      .group(mutation);
+  verb.add_option("--max-tries", flags->max_tries, "tries for a valid mutant (default: 50)").group(mutation);
   const char* budget = "Budget (the first that is reached, at the end of a batch)";
   auto limit = Range(std::int64_t{1}, std::int64_t{1} << 50);
   verb.add_option("--iterations", flags->iterations, "picks (10000 if no budget is given)").check(limit).group(budget);
@@ -208,7 +273,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
   flags->gates.usual = "faults>0";
   flags->gates.add_to(verb, "faults>0");
   verb.add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
-  verb.add_flag("--list", flags->list, "list guides and schedulers with their options");
+  verb.add_flag("--list", flags->list, "list methods, generators, guides and schedulers with their options");
   verb.callback([&common, flags, &verb] { run(verb, common, *flags); });
 }
 

@@ -118,7 +118,7 @@ class JsonListener : public Listener {
     Json j = counters_json(status);
     j["event"] = "finished";
     j["reason"] = reason;
-    j["mutators"] = yields_json(status.mutators);
+    j["mutators"] = yields_json(status.kinds);
     j["classes"] = yields_json(status.classes);
     print(j);
   }

@@ -39,7 +39,7 @@ void print(const Common& common, const StatsFlags& flags, const CampaignReader& 
            const CampaignSummary& summary) {
   if (common.json) {
     Json j = summary_json(reader, summary);
-    j["mutators"] = yields_json(reader.mutators());
+    j["mutators"] = yields_json(reader.kinds());
     j["by_class"] = yields_json(reader.by_class());
     j["confusion"] = Json::array();
     for (const ConfusionRecord& cell : reader.confusion())
@@ -60,7 +60,7 @@ void print(const Common& common, const StatsFlags& flags, const CampaignReader& 
   say("{}: {} on {}, seed {}\n{} seeds; {} inputs were wrong from the start\n\n", flags.folder, record.settings.guide,
       printable(record.data), record.settings.seed, reader.seeds().size(), reader.wrong_seeds().size());
   say("{}\n", summary_text(reader, summary));
-  say("{}\n{}", yields_text("mutator", reader.mutators()), yields_text("class", reader.by_class()));
+  say("{}\n{}", yields_text("mutator", reader.kinds()), yields_text("class", reader.by_class()));
 }
 
 void run(Common& common, const StatsFlags& flags) {

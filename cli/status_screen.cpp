@@ -22,6 +22,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/utf8.h"
 #include "galvani/coverage/criterion.h"
+#include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
 #include "listeners.h"
 
@@ -248,9 +249,9 @@ class Painter {
   void head() {
     const CampaignRecord& r = *s_.record;
     canvas_.text(2, 1,
-                 printable(fmt::format("{} on {}, guide {}, mutators {}, scheduler {}, seed {}",
+                 printable(fmt::format("{} on {}, guide {}, generator {}, scheduler {}, seed {}",
                                        std::filesystem::path(r.model).filename().string(), r.data, r.settings.guide,
-                                       r.settings.mutators,
+                                       short_generator(r.settings.generator),
                                        r.settings.scheduler.substr(0, r.settings.scheduler.find(':')), r.settings.seed),
                            300),
                  kPlain, right_ - 3);
@@ -312,7 +313,7 @@ class Painter {
     row(x, y + 3, "close calls", format_count(c_.reexamined), kPlain, "judged again alone");
   }
   void yields(int y) {
-    std::vector<YieldRecord> rows = s_.mutators;
+    std::vector<YieldRecord> rows = s_.kinds;
     std::stable_sort(rows.begin(), rows.end(),
                      [](const YieldRecord& a, const YieldRecord& b) { return a.faults > b.faults; });
     int space = middle_ - 1;

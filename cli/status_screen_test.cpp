@@ -65,7 +65,7 @@ class StatusScreenTest : public ::testing::Test {
       point.faults = i * 640;
       status_.history.push_back(point);
     }
-    status_.mutators = {{"blur", 100, 90, 1, 3, 0}, {"rotation", 500, 400, 20, 100, 9}};
+    status_.kinds = {{"blur", 100, 90, 1, 3, 0}, {"rotation", 500, 400, 20, 100, 9}};
     for (const char* name : {"zero", "one"}) status_.classes.push_back({name, 10, 10, 1, 1, 1});
     FaultRecord fault;
     fault.label = 0;

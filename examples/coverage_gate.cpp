@@ -37,7 +37,7 @@ galvani::Figures measure(const std::string& model, const std::string& spec) {
   settings.seeds = 50;
   galvani::Budget budget;
   budget.iterations = 32;
-  galvani::Campaign(folder / "run", settings, {tracer, data, nullptr, "", nullptr}).run(budget, {});
+  galvani::Campaign(folder / "run", settings, {tracer, data, nullptr, ""}).run(budget, {});
   galvani::CampaignSummary summary = summarise(galvani::CampaignReader(folder / "run"));
   figures.emplace_back("faults", static_cast<double>(summary.counters.faults));
   return figures;

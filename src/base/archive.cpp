@@ -47,7 +47,8 @@ void write_sealed(const std::filesystem::path& path, std::string_view kind, std:
   write_file(path, sealed_bytes(kind, version, payload));
 }
 
-std::string read_sealed(const std::filesystem::path& path, std::string_view kind, std::uint32_t version) {
+std::string read_sealed(const std::filesystem::path& path, std::string_view kind, std::uint32_t version,
+                        std::uint32_t* oldest) {
   std::string bytes = read_file(path);
   std::string name = path.string();
   if (bytes.size() < kMagic.size() || std::string_view(bytes).substr(0, kMagic.size()) != kMagic)
@@ -60,9 +61,10 @@ std::string read_sealed(const std::filesystem::path& path, std::string_view kind
   std::string found_kind = reader.get_text();
   if (found_kind != kind) bad_input("{}: is a {} file, not a {} file", name, printable(found_kind), kind);
   auto found_version = reader.get<std::uint32_t>();
-  if (found_version != version)
+  if (found_version > version || found_version < (oldest == nullptr ? version : *oldest))
     bad_input("{}: is written in version {} of the format, this program reads version {}; make it again", name,
               found_version, version);
+  if (oldest != nullptr) *oldest = found_version;
   std::string payload = reader.get_text(ArchiveReader::kAnyCount);
   reader.expect_end();
   return payload;

@@ -56,6 +56,12 @@ OptionValue parse_option(const std::string& owner, const OptionInfo& info, std::
     std::string copy(text);
     char* end = nullptr;
     double number = std::strtod(copy.c_str(), &end);
+    // "8/255": how people write what is a whole number of gray levels.
+    if (*end == '/' && end != copy.c_str()) {
+      const char* below = end + 1;
+      number /= std::strtod(below, &end);
+      if (end == below) end = copy.data();
+    }
     if (copy.empty() || end != copy.c_str() + copy.size())
       bad_usage("{}: option '{}' is '{}', but must be a number", owner, info.name, printable(text));
     check_bounds(owner, info, number);
@@ -69,6 +75,33 @@ OptionValue parse_option(const std::string& owner, const OptionInfo& info, std::
   return word;
 }
 
+namespace {
+
+// Where the text up to the next comma ends that is not inside parentheses; npos: at its end.
+std::size_t part_end(std::string_view text, std::string_view whole) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth < 0) bad_usage("'{}' closes a parenthesis that is not open", printable(whole));
+    if (depth == 0 && text[i] == ',') return i;
+  }
+  if (depth > 0) bad_usage("'{}' does not close a parenthesis", printable(whole));
+  return std::string_view::npos;
+}
+
+// A value that is all in parentheses is what is inside of them.
+std::string unwrapped(std::string_view value) {
+  if (value.size() < 2 || value.front() != '(' || value.back() != ')') return std::string(value);
+  int depth = 0;
+  for (std::size_t i = 0; i + 1 < value.size(); ++i) {
+    depth += value[i] == '(' ? 1 : value[i] == ')' ? -1 : 0;
+    if (depth == 0) return std::string(value);
+  }
+  return std::string(value.substr(1, value.size() - 2));
+}
+
+}  // namespace
+
 Spec Spec::parse(std::string_view text) {
   std::vector<Spec> list = parse_list(text);
   if (list.size() != 1) bad_usage("'{}' names {} things where one is wanted", printable(text), list.size());
@@ -80,7 +113,7 @@ std::vector<Spec> Spec::parse_list(std::string_view text) {
   const std::string_view whole = text;
   std::vector<Spec> result;
   while (true) {
-    std::size_t comma = text.find(',');
+    std::size_t comma = part_end(text, whole);
     std::string_view part = text.substr(0, comma);
     std::size_t equals = part.find('=');
     std::size_t colon = part.find(':');
@@ -102,7 +135,7 @@ std::vector<Spec> Spec::parse_list(std::string_view text) {
       for (const auto& [known, unused] : result.back().settings) {
         if (known == key) bad_usage("option '{}' of '{}' is given twice", printable(key), result.back().name);
       }
-      result.back().settings.emplace_back(std::move(key), std::string(part.substr(equals + 1)));
+      result.back().settings.emplace_back(std::move(key), unwrapped(part.substr(equals + 1)));
     }
     if (comma == std::string_view::npos) return result;
     text.remove_prefix(comma + 1);
@@ -111,8 +144,11 @@ std::vector<Spec> Spec::parse_list(std::string_view text) {
 
 std::string Spec::str() const {
   std::string result = name;
-  for (std::size_t i = 0; i < settings.size(); ++i)
-    result += (i == 0 ? ":" : ",") + settings[i].first + "=" + settings[i].second;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const auto& [key, value] = settings[i];
+    bool wrap = value.find(',') != std::string::npos || unwrapped(value) != value;
+    result += (i == 0 ? ":" : ",") + key + "=" + (wrap ? "(" + value + ")" : value);
+  }
   return result;
 }
 

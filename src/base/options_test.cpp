@@ -44,11 +44,17 @@ TEST_P(SpecText, ParsesOrSaysWhy) {
 INSTANTIATE_TEST_SUITE_P(Table, SpecText,
                          testing::Values(ParseCase{"kmnc", {"kmnc"}, ""}, ParseCase{"kmnc:k=1000", {"kmnc:k=1000"}, ""},
                                          ParseCase{"a:x=1,y=2,b,c:z=3", {"a:x=1,y=2", "b", "c:z=3"}, ""},
-                                         ParseCase{"a,b=2", {"a:b=2"}, ""},       // a setting of the spec to its left
-                                         ParseCase{"a:x=", {"a:x="}, ""},         // an empty value is a value
-                                         ParseCase{"a:x=b:c", {"a:x=b:c"}, ""},   // a colon inside a value
-                                         ParseCase{"a:x=1=2", {"a:x=1=2"}, ""},   // an equals sign inside a value
-                                         ParseCase{"", {}, "a name is missing"},  //
+                                         ParseCase{"a,b=2", {"a:b=2"}, ""},      // a setting of the spec to its left
+                                         ParseCase{"a:x=", {"a:x="}, ""},        // an empty value is a value
+                                         ParseCase{"a:x=b:c", {"a:x=b:c"}, ""},  // a colon inside a value
+                                         ParseCase{"a:x=1=2", {"a:x=1=2"}, ""},  // an equals sign inside a value
+                                         ParseCase{"a:x=(b,c:y=1),z=2,d", {"a:x=(b,c:y=1),z=2", "d"}, ""},
+                                         ParseCase{"a:x=(b)", {"a:x=b"}, ""},          // needed only with commas
+                                         ParseCase{"a:x=(b)(c)", {"a:x=(b)(c)"}, ""},  // not one pair around all
+                                         ParseCase{"a:x=((b,c))", {"a:x=((b,c))"}, ""},
+                                         ParseCase{"a:x=(b", {}, "does not close a parenthesis"},
+                                         ParseCase{"a:x=b)", {}, "closes a parenthesis that is not open"},
+                                         ParseCase{"", {}, "a name is missing"},                 //
                                          ParseCase{"a,,b", {}, "a name is missing in 'a,,b'"},   //
                                          ParseCase{"a,", {}, "a name is missing in 'a,'"},       //
                                          ParseCase{":k=1", {}, "a name is missing"},             //

@@ -45,6 +45,8 @@ void Criterion::check(const Traces& traces) const {
     fail(ErrorCode::internal, "{}: traces have {} neurons instead of {}", id_, traces.values.size(-1), layout_.neurons);
   if (needs().relevance && traces.size() > 0 && !traces.relevance.defined())
     fail(ErrorCode::internal, "{}: traces come without relevance", id_);
+  if (needs().layers && traces.size() > 0 && traces.layers.empty())
+    fail(ErrorCode::internal, "{}: traces come without the layers' inputs", id_);
 }
 
 void Criterion::reset() {

@@ -120,19 +120,21 @@ std::string Profile::parts_hash(const std::filesystem::path& path) {
   return sha256(in.rest());
 }
 
+Dataset profile_sample(const Dataset& data, std::int64_t size, std::uint64_t seed) {
+  if (size <= 0 || size >= data.size()) return data;
+  std::vector<std::int64_t> rows = Rng(seed).derive("profile").sample(data.size(), size);
+  std::sort(rows.begin(), rows.end());
+  return data.subset(rows);
+}
+
 std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const Dataset& data,
                                              std::int64_t size, std::uint64_t seed) {
   auto profile = std::make_shared<Profile>(tracer.layout(), criteria);
   profile->data = data.name;
   if (profile->empty()) return profile;
   Tracer own(tracer.network(), tracer.taps(), tracer.unit(), profile->needs());
-  Dataset chosen = data;
-  if (size > 0 && size < data.size()) {
-    std::vector<std::int64_t> rows = Rng(seed).derive("profile").sample(data.size(), size);
-    std::sort(rows.begin(), rows.end());
-    chosen = data.subset(rows);
-    profile->data = fmt::format("{} of {}", size, data.name);
-  }
+  Dataset chosen = profile_sample(data, size, seed);
+  if (chosen.size() < data.size()) profile->data = fmt::format("{} of {}", size, data.name);
   own.stream(chosen, "profiling", [&](const Traces& traces, std::int64_t) { profile->learn(traces); });
   profile->finish();
   if (profile->inputs() == 0) bad_input("{}: gives no finite traces to learn from", data.name);

@@ -4,44 +4,58 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "fuzz/fault_files.h"
 #include "galvani/base/files.h"
+#include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
+#include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace {
 
-// What the mutants of one call may take, with their traces. A constant, for it decides which mutants share a
+// What the candidates of one call may take, with their traces. A constant, for it decides which candidates share a
 // micro-batch.
 constexpr std::int64_t kChunkBytes = std::int64_t{256} << 20;
 
+std::string figures_text(const std::vector<std::pair<std::string, double>>& figures) {
+  if (figures.empty()) return "";
+  nlohmann::ordered_json object;
+  for (const auto& [name, value] : figures) object[name] = value;
+  return object.dump();
+}
+
 }  // namespace
 
-// A mutant to be made.
-struct BatchRunner::Slot {
-  std::int64_t parent;
-  std::int64_t iteration;
-  std::int64_t number;
+// A candidate that is kept, or a fault, or both.
+struct BatchRunner::Find {
+  std::size_t row;    // of the round's valid ones
+  InputRecord input;  // id 0: not kept
+  FaultRecord fault;  // id 0: none
+  std::string memo;
+  std::string png;
 };
 
-BatchRunner::BatchRunner(const CampaignSettings& settings, Tracer& tracer, const MutationEngine& engine,
-                         const GuideNeeds& needs)
+BatchRunner::BatchRunner(const CampaignSettings& settings, Tracer& tracer, const Generator& generator,
+                         const GuideNeeds& needs, std::int64_t input_bytes, bool count_passes)
     : settings_(settings),
       tracer_(tracer),
-      engine_(engine),
+      generator_(generator),
       needs_(needs),
+      input_bytes_(input_bytes),
+      count_passes_(count_passes),
       pick_stream_(Rng(settings.seed).derive("pick")),
-      mutation_stream_(Rng(settings.seed).derive("mutate")) {
+      candidate_stream_(Rng(settings.seed).derive("mutate")) {
   tracer_.need(needs.more);
 }
 
 std::int64_t BatchRunner::chunk_size() const {
   Network& network = tracer_.network();
-  // The mutant, its reference and a copy of the valid ones.
-  std::int64_t bytes = 3 * static_cast<std::int64_t>(engine_.shape().bytes());
+  // The candidate, its reference and a copy of the valid ones.
+  std::int64_t bytes = 3 * input_bytes_;
   if (needs_.traces) {
     bytes += tracer_.layout().neurons * 12;
     for (int tap : tracer_.taps()) {
@@ -59,7 +73,7 @@ at::Tensor confidences_of(const Judged& judged) {
 }
 
 Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const {
-  Judged judged{images, {}, {}, {}, {}, {}, {}, {}, {}, corpus};
+  Judged judged{images, {}, {}, {}, {}, {}, {}, {}, corpus};
   Network& network = tracer_.network();
   if (needs_.traces) {
     judged.traces = tracer_.trace(images);
@@ -83,7 +97,6 @@ Judged BatchRunner::judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t
     judged.parents.push_back(id);
     judged.seeds.push_back(id);
     judged.iterations.push_back(0);
-    judged.rules.push_back(nullptr);
   }
   return judged;
 }
@@ -92,53 +105,62 @@ std::vector<double> BatchRunner::absorb_seeds(CampaignState& state) const {
   std::vector<double> gains;
   std::int64_t size = chunk_size();
   for (std::int64_t first = 1; first <= state.corpus.size(); first += size) {
-    if (!needs_.traces) break;
     std::int64_t count = std::min(size, state.corpus.size() + 1 - first);
     std::vector<double> part = state.guide->absorb(judge_seeds(state.corpus, first, count));
     gains.insert(gains.end(), part.begin(), part.end());
   }
-  gains.resize(static_cast<std::size_t>(state.corpus.size()), 0.0);
   Covered covered = state.guide->covered();
   state.counters.covered = covered.covered;
   state.counters.coverable = covered.total;
   return gains;
 }
 
+void BatchRunner::absorb(CampaignState& state, const Dataset& data) const {
+  std::int64_t size = chunk_size();
+  Progress progress("covering", data.size(), "inputs");
+  for (std::int64_t first = 0; first < data.size(); first += size) {
+    check_interrupt();
+    std::int64_t count = std::min(size, data.size() - first);
+    std::int64_t unused = 0;
+    Judged judged = judge(data.images.narrow(0, first, count), state.corpus, unused);
+    const auto* labels = data.labels.data_ptr<std::int64_t>() + first;
+    judged.labels.assign(labels, labels + count);
+    auto none = static_cast<std::size_t>(count);
+    judged.parents.assign(none, 0);
+    judged.seeds.assign(none, 0);
+    judged.iterations.assign(none, 0);
+    state.guide->absorb(judged);
+    progress.advance(count);
+  }
+}
+
 BatchRecord BatchRunner::run(CampaignState& state) const {
   BatchRecord batch;
   CampaignCounters& counters = state.counters;
-  std::vector<Slot> open;  // the next mutant of every pick
-  for (std::int64_t i = 0; i < settings_.batch; ++i) {
-    std::int64_t iteration = counters.iterations + i + 1;
-    Rng rng = pick_stream_.derive(static_cast<std::uint64_t>(iteration));
-    std::int64_t id = state.scheduler->pick(state.corpus.entries(), rng);
-    if (state.corpus.at(id).picks == 0) --state.never_picked;
-    state.corpus.count_pick(id);
-    state.picks.add(id);
-    batch.picks.push_back(id);
-    open.push_back({id, iteration, 0});
-  }
-  if (settings_.stop_at_kept) {
-    // Side by side, a mutant of every pick at a time.
-    while (!open.empty() && open.front().number < settings_.energy) {
-      std::size_t before = batch.inputs.size();
-      run_slots(state, batch, open);
-      for (std::size_t i = before; i < batch.inputs.size(); ++i) {
-        std::int64_t done = batch.inputs[i].record.iteration;
-        open.erase(std::find_if(open.begin(), open.end(), [&](const Slot& slot) { return slot.iteration == done; }));
-      }
-      for (Slot& slot : open) ++slot.number;
+  std::int64_t passes_before = generator_.passes() + state.guide->passes();
+  batch.picks = pick(state);
+  std::unique_ptr<Proposal> proposal =
+      generator_.begin(parents(state, batch.picks), {settings_.energy, settings_.stop_at_kept});
+  while (true) {
+    Candidates candidates = proposal->next(chunk_size());
+    if (candidates.each.empty()) break;
+    Round round = valid_ones(state, *proposal, std::move(candidates));
+    if (round.rows.empty()) {
+      proposal->learn({});
+      continue;
     }
-  } else {
-    std::vector<Slot> slots;
-    slots.reserve(static_cast<std::size_t>(settings_.batch * settings_.energy));
-    for (Slot slot : open) {
-      for (; slot.number < settings_.energy; ++slot.number) slots.push_back(slot);
-    }
-    run_slots(state, batch, slots);
+    Judged judged = judge(state, *proposal, round, batch.picks);
+    std::vector<Decision> decisions = state.guide->decide(judged);
+    std::vector<Find> finds = number_finds(state, round, judged, decisions);
+    describe_finds(state, *proposal, round, finds);
+    add_finds(state, round, std::move(finds), batch);
+    Outcome outcome{round.rows, judged.logits, judged.predicted, {}};
+    for (const Decision& decision : decisions) outcome.kept.push_back(decision.keep ? 1 : 0);
+    proposal->learn(outcome);
   }
   counters.batches += 1;
   counters.iterations += settings_.batch;
+  if (count_passes_) counters.passes += generator_.passes() + state.guide->passes() - passes_before;
   Covered covered = state.guide->covered();
   counters.covered = covered.covered;
   counters.coverable = covered.total;
@@ -153,94 +175,101 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
   return batch;
 }
 
-void BatchRunner::run_slots(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const {
-  auto size = static_cast<std::size_t>(chunk_size());
-  for (std::size_t first = 0; first < slots.size(); first += size) {
-    std::size_t end = std::min(first + size, slots.size());
-    run_chunk(state, batch,
-              {slots.begin() + static_cast<std::ptrdiff_t>(first), slots.begin() + static_cast<std::ptrdiff_t>(end)});
+std::vector<std::int64_t> BatchRunner::pick(CampaignState& state) const {
+  std::vector<std::int64_t> picks;
+  for (std::int64_t i = 0; i < settings_.batch; ++i) {
+    Rng rng = pick_stream_.derive(static_cast<std::uint64_t>(state.counters.iterations + i + 1));
+    std::int64_t id = state.scheduler->pick(state.corpus.entries(), rng);
+    if (state.corpus.at(id).picks == 0) --state.never_picked;
+    state.corpus.count_pick(id);
+    state.picks.add(id);
+    picks.push_back(id);
   }
+  return picks;
 }
 
-void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const {
-  std::vector<Parent> parents;
-  parents.reserve(slots.size());
-  std::int64_t current = 0;
-  at::Tensor image, reference;
-  for (const Slot& slot : slots) {
-    if (slot.parent != current) {
-      current = slot.parent;
-      image = state.corpus.image(current);
-      reference = state.corpus.reference(current);
-    }
-    parents.push_back({image, reference, state.corpus.affine_used(current),
-                       mutation_stream_.derive(
-                           {static_cast<std::uint64_t>(slot.iteration), static_cast<std::uint64_t>(slot.number)})});
+std::vector<PickedParent> BatchRunner::parents(CampaignState& state, const std::vector<std::int64_t>& picks) const {
+  std::vector<PickedParent> result;
+  for (std::size_t i = 0; i < picks.size(); ++i) {
+    const Entry& entry = state.corpus.at(picks[i]);
+    PickedParent parent;
+    parent.input = state.corpus.image(picks[i]);
+    parent.seed = state.corpus.image(entry.seed);
+    parent.memo = entry.memo;
+    parent.label = entry.label;
+    parent.iteration = state.counters.iterations + static_cast<std::int64_t>(i) + 1;
+    parent.base = candidate_stream_;
+    result.push_back(std::move(parent));
   }
-  Mutants mutants = engine_.mutate(parents);
+  return result;
+}
 
-  // Only valid ones are shown to the network.
-  CampaignCounters& counters = state.counters;
-  std::vector<std::int64_t> valid;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const Mutant& mutant = mutants.each[i];
-    YieldRecord& by_class = state.yields.classes[static_cast<std::size_t>(state.corpus.at(slots[i].parent).label)];
-    ++counters.mutants;
+// Counts what was proposed. Only valid ones are shown to the network.
+BatchRunner::Round BatchRunner::valid_ones(CampaignState& state, const Proposal& proposal, Candidates candidates) {
+  Round round;
+  for (std::size_t i = 0; i < candidates.each.size(); ++i) {
+    const Candidate& candidate = candidates.each[i];
+    std::int64_t label = proposal.parents()[candidate.parent].label;
+    YieldRecord& by_class = state.yields.classes[static_cast<std::size_t>(label)];
+    ++state.counters.mutants;
     ++by_class.mutants;
-    if (mutant.tries > 0) ++state.yields.mutators[static_cast<std::size_t>(mutant.rule.mutator)].mutants;
-    if (!mutant.valid) continue;
-    valid.push_back(static_cast<std::int64_t>(i));
-    ++counters.valid;
+    if (candidate.kind >= 0) ++state.yields.kinds[static_cast<std::size_t>(candidate.kind)].mutants;
+    if (!candidate.valid) continue;
+    round.rows.push_back(static_cast<std::int64_t>(i));
+    ++state.counters.valid;
     ++by_class.valid;
-    ++state.yields.mutators[static_cast<std::size_t>(mutant.rule.mutator)].valid;
+    ++state.yields.kinds[static_cast<std::size_t>(candidate.kind)].valid;
   }
-  if (valid.empty()) return;
-  bool all = valid.size() == slots.size();
-  at::Tensor images = all ? mutants.images : mutants.images.index_select(0, at::tensor(valid, at::kLong));
-  mutants.references.reset();
-  mutants.images.reset();
-  Judged judged = judge(images, state.corpus, counters.reexamined);
-  at::Tensor confidences = confidences_of(judged);
-  for (std::int64_t i : valid) {
-    const Slot& slot = slots[static_cast<std::size_t>(i)];
-    const Entry& parent = state.corpus.at(slot.parent);
-    judged.labels.push_back(parent.label);
-    judged.parents.push_back(slot.parent);
-    judged.seeds.push_back(parent.seed);
-    judged.iterations.push_back(slot.iteration);
-    judged.rules.push_back(&mutants.each[static_cast<std::size_t>(i)].rule);
-  }
-  std::vector<Decision> decisions = state.guide->decide(judged);
+  bool all = round.rows.size() == candidates.each.size();
+  if (!round.rows.empty())
+    round.inputs = all ? candidates.inputs : candidates.inputs.index_select(0, at::tensor(round.rows, at::kLong));
+  candidates.inputs.reset();
+  round.candidates = std::move(candidates);
+  return round;
+}
 
-  // Numbers are given in order; what takes time then happens side by side.
-  struct Find {
-    std::size_t row;
-    InputRecord input;  // id 0: not kept
-    FaultRecord fault;  // id 0: none
-    std::string png;
-  };
+Judged BatchRunner::judge(CampaignState& state, const Proposal& proposal, const Round& round,
+                          const std::vector<std::int64_t>& picks) const {
+  Judged judged = judge(round.inputs, state.corpus, state.counters.reexamined);
+  if (count_passes_) state.counters.passes += judged.size();
+  for (std::int64_t row : round.rows) {
+    std::size_t parent = round.candidates.each[static_cast<std::size_t>(row)].parent;
+    const Entry& entry = state.corpus.at(picks[parent]);
+    judged.labels.push_back(entry.label);
+    judged.parents.push_back(picks[parent]);
+    judged.seeds.push_back(entry.seed);
+    judged.iterations.push_back(proposal.parents()[parent].iteration);
+  }
+  return judged;
+}
+
+// Numbers are given in order; what takes time then happens side by side.
+std::vector<BatchRunner::Find> BatchRunner::number_finds(CampaignState& state, const Round& round, const Judged& judged,
+                                                         const std::vector<Decision>& decisions) {
   std::vector<Find> finds;
+  CampaignCounters& counters = state.counters;
+  at::Tensor sure = confidences_of(judged);
   const auto* predicted = judged.predicted.data_ptr<std::int64_t>();
-  const auto* confidence = confidences.data_ptr<float>();
+  const auto* confidence = sure.data_ptr<float>();
   std::int64_t next_input = state.corpus.size() + 1;
-  for (std::size_t row = 0; row < valid.size(); ++row) {
+  for (std::size_t row = 0; row < round.rows.size(); ++row) {
     const Decision& decision = decisions[row];
     bool fault = predicted[row] != judged.labels[row];
     if (!decision.keep && !fault) continue;
-    const Slot& slot = slots[static_cast<std::size_t>(valid[row])];
-    const Mutant& mutant = mutants.each[static_cast<std::size_t>(valid[row])];
+    const Candidate& candidate = round.candidates.each[static_cast<std::size_t>(round.rows[row])];
     YieldRecord& by_class = state.yields.classes[static_cast<std::size_t>(judged.labels[row])];
-    YieldRecord& by_mutator = state.yields.mutators[static_cast<std::size_t>(mutant.rule.mutator)];
+    YieldRecord& by_kind = state.yields.kinds[static_cast<std::size_t>(candidate.kind)];
     MutantRecord record;
-    record.parent = slot.parent;
+    record.parent = judged.parents[row];
     record.seed = judged.seeds[row];
-    record.iteration = slot.iteration;
-    record.slot = slot.number;
-    record.affine = mutant.affine_used;
+    record.iteration = judged.iterations[row];
+    record.slot = candidate.slot;
     record.label = judged.labels[row];
     record.predicted = predicted[row];
     record.confidence = static_cast<double>(confidence[row]);
-    Find find{row, {}, {}, {}};
+    record.unrepeatable = !candidate.repeatable;
+    record.metadata = decision.metadata;
+    Find find{row, {}, {}, {}, {}};
     static_cast<MutantRecord&>(find.input) = record;
     static_cast<MutantRecord&>(find.fault) = record;
     if (decision.keep) {
@@ -249,24 +278,30 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
       find.input.fault = fault;
       ++counters.kept;
       ++by_class.kept;
-      ++by_mutator.kept;
-      state.last_kept = std::max(state.last_kept, slot.iteration);
+      ++by_kind.kept;
+      state.last_kept = std::max(state.last_kept, record.iteration);
     }
     if (fault) {
       find.fault.id = ++counters.faults;
       find.fault.input = find.input.id;
       ++by_class.faults;
-      ++by_mutator.faults;
+      ++by_kind.faults;
       if (decision.keep) {
         ++counters.kept_faults;
         ++by_class.kept_faults;
-        ++by_mutator.kept_faults;
+        ++by_kind.kept_faults;
       }
     }
     finds.push_back(std::move(find));
   }
-  const ImageShape& shape = engine_.shape();
-  const auto* pixels = static_cast<const std::uint8_t*>(images.data_ptr());
+  return finds;
+}
+
+// Provenance, hash and, where it is kept or a new fault, the file's bytes.
+void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal, const Round& round,
+                                 std::vector<Find>& finds) const {
+  ImageShape shape = shape_of(round.inputs[0]);
+  const auto* pixels = static_cast<const std::uint8_t*>(round.inputs.data_ptr());
   auto for_each_find = [&](const std::function<void(Find & find, const std::uint8_t* own)>& work) {
     workers().run(static_cast<std::int64_t>(finds.size()), [&](std::int64_t index, int) {
       Find& find = finds[static_cast<std::size_t>(index)];
@@ -274,11 +309,20 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
     });
   };
   for_each_find([&](Find& find, const std::uint8_t* own) {
-    find.input.sha256 = sha256({reinterpret_cast<const char*>(own), shape.bytes()});
-    find.input.rule = engine_.set().text(*judged.rules[find.row]);
-    find.fault.sha256 = find.input.sha256;
-    find.fault.rule = find.input.rule;
+    auto row = static_cast<std::size_t>(round.rows[find.row]);
+    const PickedParent& parent = proposal.parents()[round.candidates.each[row].parent];
+    MutantRecord& record = find.input;
+    record.sha256 = sha256({reinterpret_cast<const char*>(own), shape.bytes()});
+    record.rule = proposal.provenance(row);
+    record.figures = figures_text(proposal.figures(row));
+    find.memo = generator_.inherit(parent.memo, record.rule);
+    record.affine = !find.memo.empty();
+    find.fault.sha256 = record.sha256;
+    find.fault.rule = record.rule;
+    find.fault.figures = record.figures;
+    find.fault.affine = record.affine;
   });
+  CampaignCounters& counters = state.counters;
   for (Find& find : finds) {
     if (find.input.id != 0) {
       find.input.distinct = state.seen_kept.first(find.input.sha256, find.input.label, find.input.id) == find.input.id;
@@ -296,6 +340,9 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
     bool to_file = find.fault.id != 0 && find.fault.distinct;
     if (find.input.id != 0 || to_file) find.png = encode_mutant(own, shape);
   });
+}
+
+void BatchRunner::add_finds(CampaignState& state, const Round& round, std::vector<Find> finds, BatchRecord& batch) {
   for (Find& find : finds) {
     bool kept = find.input.id != 0;
     if (find.fault.id != 0) {
@@ -303,8 +350,8 @@ void BatchRunner::run_chunk(CampaignState& state, BatchRecord& batch, const std:
       batch.faults.push_back(std::move(find.fault));
     }
     if (!kept) continue;
-    state.corpus.add(find.input.parent, find.input.iteration, *judged.rules[find.row], find.input.affine,
-                     find.input.gain, images[static_cast<std::int64_t>(find.row)].clone());
+    state.corpus.add(find.input.parent, find.input.iteration, std::move(find.memo), find.input.gain,
+                     round.inputs[static_cast<std::int64_t>(find.row)].clone());
     ++state.never_picked;
     batch.inputs.push_back({std::move(find.input), std::move(find.png)});
   }

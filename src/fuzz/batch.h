@@ -1,4 +1,4 @@
-// One batch: picks, mutants, verdicts, decisions.
+// One batch: pick, propose, judge, decide; the campaign stores what comes of it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include "fuzz/state.h"
 #include "galvani/base/rng.h"
 #include "galvani/fuzz/settings.h"
-#include "galvani/mutate/engine.h"
+#include "galvani/generate/generator.h"
 #include "galvani/trace/trace.h"
 
 namespace galvani {
@@ -17,29 +17,50 @@ at::Tensor confidences_of(const Judged& judged);
 
 class BatchRunner {
  public:
-  BatchRunner(const CampaignSettings& settings, Tracer& tracer, const MutationEngine& engine, const GuideNeeds& needs);
+  // `count_passes`: version 2 of the store did not.
+  BatchRunner(const CampaignSettings& settings, Tracer& tracer, const Generator& generator, const GuideNeeds& needs,
+              std::int64_t input_bytes, bool count_passes);
 
-  // Seeds from `first` on, as mutants are judged.
+  // Seeds from `first` on, as candidates are judged.
   Judged judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t count) const;
   // What the seeds cover, told to the guide; the gain of each.
   std::vector<double> absorb_seeds(CampaignState& state) const;
+  // What other data cover, told to the guide.
+  void absorb(CampaignState& state, const Dataset& data) const;
 
   // The next batch: what was found. The result is a function of settings and state; nothing is written.
   BatchRecord run(CampaignState& state) const;
 
  private:
-  struct Slot;
+  // Valid candidates of one call of a proposal, and what was decided about each.
+  struct Round {
+    Candidates candidates;
+    std::vector<std::int64_t> rows;  // the valid ones
+    at::Tensor inputs;               // of them
+  };
+  struct Find;
+
+  std::vector<std::int64_t> pick(CampaignState& state) const;
+  std::vector<PickedParent> parents(CampaignState& state, const std::vector<std::int64_t>& picks) const;
+  static Round valid_ones(CampaignState& state, const Proposal& proposal, Candidates candidates);
   Judged judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const;
-  void run_slots(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
-  void run_chunk(CampaignState& state, BatchRecord& batch, const std::vector<Slot>& slots) const;
+  Judged judge(CampaignState& state, const Proposal& proposal, const Round& round,
+               const std::vector<std::int64_t>& picks) const;
+  static std::vector<Find> number_finds(CampaignState& state, const Round& round, const Judged& judged,
+                                        const std::vector<Decision>& decisions);
+  void describe_finds(CampaignState& state, const Proposal& proposal, const Round& round,
+                      std::vector<Find>& finds) const;
+  static void add_finds(CampaignState& state, const Round& round, std::vector<Find> finds, BatchRecord& batch);
   std::int64_t chunk_size() const;
 
   CampaignSettings settings_;
   Tracer& tracer_;
-  const MutationEngine& engine_;
+  const Generator& generator_;
   GuideNeeds needs_;
+  std::int64_t input_bytes_;
+  bool count_passes_;
   Rng pick_stream_;
-  Rng mutation_stream_;
+  Rng candidate_stream_;
 };
 
 }  // namespace galvani

@@ -17,10 +17,10 @@ struct WithImage {
 using NewSeed = WithImage<SeedRecord>;
 using NewInput = WithImage<InputRecord>;
 
-// What is known of mutators and classes since the beginning.
+// What is known of the generator's kinds and of classes since the beginning.
 struct Yields {
-  std::vector<YieldRecord> mutators;  // in any order; those that were never drawn are not stored
-  std::vector<YieldRecord> classes;   // by label
+  std::vector<YieldRecord> kinds;    // in any order; those that were never drawn are not stored
+  std::vector<YieldRecord> classes;  // by label
 };
 
 // Rows in the order of their numbers. `totals` is totals_value (chain.h) after them, `counters` likewise.
@@ -31,6 +31,7 @@ struct Beginning {
   std::vector<std::string> classes;  // a name for every label
   CampaignCounters counters;
   std::string totals;
+  std::string absorbed;  // the guide's state after other data than the seeds were absorbed; empty: none were
 };
 struct BatchRecord {
   std::vector<std::int64_t> picks;  // entries that were picked; not read back, for the store keeps totals of them

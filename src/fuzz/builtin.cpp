@@ -2,15 +2,35 @@
 
 namespace galvani {
 
+namespace {
+
+const std::vector<GuideEntry>& guide_entries() {
+  static const std::vector<GuideEntry> entries = [] {
+    std::vector<GuideEntry> all;
+    for (const auto& criterion : criteria().entries()) all.push_back(criterion_guide_entry(criterion));
+    all.push_back(random_guide_entry());
+    all.push_back(deephunter_guide_entry());
+    return all;
+  }();
+  return entries;
+}
+
+}  // namespace
+
 const GuideRegistry& guides() {
   static const GuideRegistry registry("guide", [] {
-    std::vector<GuideEntry> entries;
-    for (const auto& criterion : criteria().entries()) entries.push_back(criterion_guide_entry(criterion));
-    entries.push_back(random_guide_entry());
-    entries.push_back(deephunter_guide_entry());
+    std::vector<GuideRegistry::Entry> entries;
+    for (const GuideEntry& guide : guide_entries()) entries.push_back(guide.entry);
     return entries;
   }());
   return registry;
+}
+
+GuideTraits guide_traits(const std::string& name) {
+  for (const GuideEntry& guide : guide_entries()) {
+    if (guide.entry.name == name) return guide.traits;
+  }
+  return {};
 }
 
 const SchedulerRegistry& schedulers() {

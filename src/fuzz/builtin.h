@@ -6,10 +6,14 @@
 
 namespace galvani {
 
-using GuideEntry = GuideRegistry::Entry;
+struct GuideEntry {
+  GuideRegistry::Entry entry;
+  GuideTraits traits;
+};
 GuideEntry criterion_guide_entry(const CriterionRegistry::Entry& criterion);
 GuideEntry random_guide_entry();
 GuideEntry deephunter_guide_entry();
+GuideTraits guide_traits(const std::string& name);
 
 using SchedulerEntry = SchedulerRegistry::Entry;
 SchedulerEntry decay_entry();

@@ -18,6 +18,7 @@
 #include "fuzz/staging.h"
 #include "fuzz/state.h"
 #include "fuzz/store.h"
+#include "galvani/base/archive.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
@@ -26,8 +27,8 @@
 #include "galvani/data/image.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/fuzz/summary.h"
+#include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
-#include "galvani/mutate/engine.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -55,7 +56,12 @@ fs::path stored_profile(const fs::path& folder) {
 struct Campaign::Impl {
   Impl(const fs::path& where, const CampaignSettings& settings, const CampaignSubject& subject,
        const CampaignOptions& given)
-      : folder(where), lock(where), options(given), tracer(subject.tracer), profile(subject.profile) {
+      : folder(where),
+        lock(where),
+        options(given),
+        tracer(subject.tracer),
+        data(subject.data),
+        profile(subject.profile) {
     if (is_campaign(folder)) {
       open(settings, subject);
     } else {
@@ -68,64 +74,58 @@ struct Campaign::Impl {
     return decode_image_tensor(store->image(id), fmt::format("{}, image {}", folder.string(), id));
   }
 
-  // Mutation needs the seeds, which are the style source unless there is another.
-  void make_engine(const CampaignSettings& settings, const CampaignSubject& subject, const Seeds& seeds) {
-    MutationContext context;
-    context.shape = shape_of(seeds.images[0]);
-    context.style_images = subject.style != nullptr ? subject.style->images : at::stack(seeds.images);
-    MutationEngine::Options engine_options;
-    engine_options.validity = {settings.alpha, settings.beta};
-    engine_options.max_tries = static_cast<int>(settings.max_tries);
-    engine.emplace(settings.mutators, context, engine_options);
+  void make_generator(const CampaignSettings& settings, const CampaignSubject& subject, const Seeds& seeds) {
+    GeneratorContext context;
+    context.seeds = at::stack(seeds.images);
+    if (subject.style != nullptr) context.style_images = subject.style->images;
+    context.network = &tracer.network();
+    generator = galvani::make_generator(Spec::parse(settings.generator), context);
   }
 
+  // A guide that has seen nothing of the campaign.
   std::unique_ptr<Guide> fresh_guide() const {
-    return make_guide(Spec::parse(record.settings.guide), {tracer.network(), tracer.layout(), profile});
+    GuideContext context{tracer, profile, data, class_names, record.settings.seed, record.settings.generator};
+    return make_guide(Spec::parse(record.settings.guide), context);
   }
 
   // A state with the seeds in its corpus and nothing done.
-  void make_state(const Seeds& seeds, const std::vector<std::string>& class_names) {
-    state = std::make_unique<CampaignState>(
-        CampaignState{Corpus(
-                          engine->set(), [this](std::int64_t id) { return fetch(id); }, options.cache_bytes),
-                      fresh_guide(),
-                      schedulers().create(Spec::parse(record.settings.scheduler)),
-                      {},
-                      {},
-                      0,
-                      0,
-                      {},
-                      {},
-                      {}});
+  void make_state(const Seeds& seeds) {
+    Corpus corpus([this](std::int64_t id) { return fetch(id); }, options.cache_bytes);
+    state = std::make_unique<CampaignState>(std::move(corpus), fresh_guide(),
+                                            schedulers().create(Spec::parse(record.settings.scheduler)));
     for (std::size_t i = 0; i < seeds.records.size(); ++i)
       state->corpus.add_seed(seeds.records[i].label, seeds.records[i].gain, seeds.images[i]);
     state->never_picked = state->corpus.size();
-    for (const auto& entry : mutators().entries()) state->yields.mutators.push_back({entry.name, 0, 0, 0, 0, 0});
+    for (const std::string& name : generator->kinds()) state->yields.kinds.push_back({name, 0, 0, 0, 0, 0});
     for (const std::string& name : class_names) state->yields.classes.push_back({name, 0, 0, 0, 0, 0});
-    runner.emplace(record.settings, tracer, *engine, state->guide->needs());
+    runner.emplace(record.settings, tracer, *generator, state->guide->needs(),
+                   static_cast<std::int64_t>(seeds.images.front().nbytes()), record.format == CampaignRecord::kNewest);
   }
 
   Probe probe() {
     std::unique_ptr<Guide> fresh = fresh_guide();
-    return take_probe(*runner, tracer.network(), *fresh, state->corpus, engine->set());
+    return take_probe(*runner, tracer.network(), *fresh, state->corpus, *generator);
   }
 
   // --- a new campaign
 
   void create(const CampaignSettings& settings, const CampaignSubject& subject) {
-    Seeds seeds = choose_seeds(tracer.network(), subject.data, settings.seeds, settings.seed);
+    Seeds seeds = choose_seeds(tracer.network(), data, settings);
     if (static_cast<std::int64_t>(seeds.records.size()) < settings.seeds)
-      log::warn("{}: the model gets {} of {} inputs right, so there are {} seeds instead of {}", subject.data.name,
-                seeds.records.size(), subject.data.size(), seeds.records.size(), settings.seeds);
-    make_engine(settings, subject, seeds);
-    record = make_record(settings, subject, engine->set().files_sha256());
-    std::vector<std::string> names = class_names(tracer.network(), subject.data);
-    make_state(seeds, names);
+      log::warn("{}: the model gets {} of {} inputs right, so there are {} seeds instead of {}", data.name,
+                seeds.records.size(), data.size(), seeds.records.size(), settings.seeds);
+    class_names = galvani::class_names(tracer.network(), data);
+    record = make_record(settings, subject);
+    make_generator(record.settings, subject, seeds);
+    make_state(seeds);
+    record.generator_sha256 = generator->files_sha256();
+    record.guide_sha256 = state->guide->files_sha256();
     chosen = &seeds;
     record.probe = probe();
+    Beginning beginning;
+    beginning.absorbed = absorb_training(subject);
     std::vector<double> gains = runner->absorb_seeds(*state);
     chosen = nullptr;
-    Beginning beginning;
     for (std::size_t i = 0; i < seeds.records.size(); ++i) {
       seeds.records[i].gain = gains[i];
       state->corpus.set_gain(seeds.records[i].id, gains[i]);
@@ -136,7 +136,7 @@ struct Campaign::Impl {
     check_interrupt();
     beginning.identity = record.identity();
     beginning.wrong = seeds.wrong;
-    beginning.classes = names;
+    beginning.classes = class_names;
     beginning.counters = state->counters;
     beginning.totals = totals_value(state->yields, state->picks);
     begin_folder(folder);
@@ -148,6 +148,17 @@ struct Campaign::Impl {
     staging.place("campaign.toml");
     end_beginning(folder);
     open_store();
+  }
+
+  // The guide's state after it, which stays with the campaign.
+  std::string absorb_training(const CampaignSubject& subject) {
+    if (record.settings.absorb != "train") return "";
+    if (subject.train == nullptr)
+      bad_usage("--absorb train counts what training data cover as covered: name them with --train");
+    runner->absorb(*state, *subject.train);
+    ArchiveWriter out;
+    state->guide->save(out);
+    return out.bytes();
   }
 
   // What was learned of the training data stays with the campaign.
@@ -174,12 +185,16 @@ struct Campaign::Impl {
     Seeds seeds;
     seeds.records = reader.seeds();
     if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
-    std::vector<std::string> names;
-    for (YieldRecord& yield : reader.by_class()) names.push_back(std::move(yield.name));
+    for (YieldRecord& yield : reader.by_class()) class_names.push_back(std::move(yield.name));
     for (const SeedRecord& seed : seeds.records) seeds.images.push_back(reader.image(seed.id));
-    make_engine(record.settings, subject, seeds);
-    check_same(record, make_record(settings, subject, engine->set().files_sha256()), folder);
-    make_state(seeds, names);
+    make_generator(record.settings, subject, seeds);
+    CampaignRecord now = make_record(settings, subject);
+    now.generator_sha256 = generator->files_sha256();
+    now.guide_sha256 = record.guide_sha256;
+    check_same(record, now, folder);
+    make_state(seeds);
+    now.guide_sha256 = state->guide->files_sha256();
+    check_same(record, now, folder);
     chosen = &seeds;
     check_probe(record.probe, probe(), folder.string());
     chosen = nullptr;
@@ -193,18 +208,29 @@ struct Campaign::Impl {
 
   // Files of faults that a power failure or a hasty hand took: a lineage says what was in them.
   void restore_files(const CampaignReader& reader) {
-    std::vector<FaultRecord> lost = store->lost_files();
-    for (const FaultRecord& fault : lost) {
-      std::vector<Rule> rules;
-      for (const std::string& rule : reader.lineage(fault).rules) rules.push_back(engine->set().parse(rule));
-      at::Tensor image = engine->replay(fetch(fault.seed), rules).image.contiguous();
-      if (pixel_hash(image) != fault.sha256) {
-        log::warn("{}: is lost, and its lineage does not lead to the same image any more", fault.file);
-        continue;
-      }
-      store->restore_file(fault, encode_mutant(image.data_ptr<std::uint8_t>(), engine->shape()));
+    std::int64_t restored = 0;
+    for (const FaultRecord& fault : store->lost_files()) {
+      at::Tensor image = made_again(reader, fault);
+      if (!image.defined()) continue;
+      store->restore_file(fault, encode_mutant(image.data_ptr<std::uint8_t>(), shape_of(image)));
+      ++restored;
     }
-    if (!lost.empty()) log::info("{}: {} lost files of faults were made again", folder.string(), lost.size());
+    if (restored > 0) log::info("{}: {} lost files of faults were made again", folder.string(), restored);
+  }
+
+  // Undefined, with a warning: it cannot be.
+  at::Tensor made_again(const CampaignReader& reader, const FaultRecord& fault) {
+    at::Tensor image;
+    if (fault.kept()) {
+      image = fetch(fault.input);
+    } else if (!fault.unrepeatable) {
+      at::Tensor seed = fetch(fault.seed).contiguous();
+      at::Tensor parent = fetch(fault.parent).contiguous();
+      image = generator->make(fault.rule, parent, seed).contiguous();
+    }
+    if (image.defined() && pixel_hash(image) == fault.sha256) return image;
+    log::warn("{}: is lost, and what is stored of it does not lead to the same image any more", fault.file);
+    return {};
   }
 
   void remember_seeds() {
@@ -229,6 +255,12 @@ struct Campaign::Impl {
         log::warn("{}; going on from an earlier state", e.what());
       }
     }
+    if (record.settings.absorb == "train") {
+      std::string absorbed = store->absorbed();
+      ArchiveReader in(absorbed, (folder / "campaign.db").string());
+      state->guide->load(in);
+      in.expect_end();
+    }
     runner->absorb_seeds(*state);
   }
 
@@ -236,13 +268,14 @@ struct Campaign::Impl {
     std::int64_t iterations = loaded.counters.iterations;
     auto entries = state->corpus.size() + loaded.counters.kept;
     if (static_cast<std::int64_t>(loaded.picks.size()) != entries ||
-        loaded.yields.mutators.size() != state->yields.mutators.size() ||
+        loaded.yields.kinds.size() != state->yields.kinds.size() ||
         loaded.yields.classes.size() != state->yields.classes.size())
       bad_input("{}: a snapshot does not fit the store", folder.string());
     store->for_each_input(iterations, [&](const InputRecord& input) {
       if (input.id != state->corpus.size() + 1 || input.parent < 1 || input.parent >= input.id)
         bad_input("{}: its kept mutants are not in order; the store is damaged", folder.string());
-      state->corpus.add(input.parent, input.iteration, engine->set().parse(input.rule), input.affine, input.gain, {});
+      std::string memo = generator->inherit(state->corpus.at(input.parent).memo, input.rule);
+      state->corpus.add(input.parent, input.iteration, std::move(memo), input.gain, {});
       state->seen_kept.first(input.sha256, input.label, input.id);
     });
     if (state->corpus.size() != entries)
@@ -332,11 +365,11 @@ struct Campaign::Impl {
     status.since_kept = kept_time ? since(*kept_time) : -1;
     status.since_fault = fault_time ? since(*fault_time) : -1;
     status.classes = state->yields.classes;
-    status.mutators.clear();
-    for (const YieldRecord& yield : state->yields.mutators) {
-      if (yield.mutants > 0) status.mutators.push_back(yield);
+    status.kinds.clear();
+    for (const YieldRecord& yield : state->yields.kinds) {
+      if (yield.mutants > 0) status.kinds.push_back(yield);
     }
-    std::sort(status.mutators.begin(), status.mutators.end(),
+    std::sort(status.kinds.begin(), status.kinds.end(),
               [](const YieldRecord& a, const YieldRecord& b) { return a.name < b.name; });
   }
 
@@ -425,13 +458,15 @@ struct Campaign::Impl {
   FolderLock lock;
   CampaignOptions options;
   Tracer& tracer;
+  const Dataset& data;
   std::shared_ptr<const Profile> profile;
+  std::vector<std::string> class_names;
   CampaignRecord record;
   bool resumed = false;
   const Seeds* chosen = nullptr;  // while there is no store to fetch them from
   std::optional<Store> store;
   std::optional<Snapshots> snapshots;
-  std::optional<MutationEngine> engine;
+  std::unique_ptr<Generator> generator;
   std::unique_ptr<CampaignState> state;
   std::optional<BatchRunner> runner;
   CampaignStatus status;

@@ -24,7 +24,7 @@ using testing::CampaignTest;
 
 TEST_F(CampaignTest, TheStoreHoldsWhatHappened) {
   CampaignSettings settings = testing::small_settings("random");
-  settings.mutators = "nsgen,noise:sigma=60";
+  settings.generator = "mutate:set=(nsgen,noise:sigma=60)";
   EXPECT_EQ(run("a", 6, settings), "24 iterations are done");
   CampaignReader reader(folder_ / "a");
   CampaignCounters c = reader.counters();
@@ -54,7 +54,7 @@ TEST_F(CampaignTest, TheStoreHoldsWhatHappened) {
 
   // Lineages lead from the seed to the stored pixels, and the model is wrong about these alone.
   MutationContext context{{1, 28, 28}, {}};
-  MutationEngine engine(settings.mutators, context);
+  MutationEngine engine("nsgen,noise:sigma=60", context);
   std::vector<FaultRecord> faults = reader.faults();
   EXPECT_EQ(static_cast<std::int64_t>(faults.size()), c.faults);
   std::int64_t distinct = 0;
@@ -82,7 +82,7 @@ TEST_F(CampaignTest, TheStoreHoldsWhatHappened) {
   EXPECT_DOUBLE_EQ(summary.rft, static_cast<double>(c.kept_faults) / static_cast<double>(c.kept));
   EXPECT_DOUBLE_EQ(summary.rft_all, static_cast<double>(c.faults) / static_cast<double>(c.valid));
   std::int64_t mutants = 0, found = 0;
-  for (const YieldRecord& yield : reader.mutators()) {
+  for (const YieldRecord& yield : reader.kinds()) {
     mutants += yield.mutants;
     found += yield.faults;
   }

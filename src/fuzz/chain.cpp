@@ -18,7 +18,12 @@ namespace {
 
 template <class Record>
 void put_row(ArchiveWriter& out, const Record& record) {
-  for_each_field(record, [&](const char*, const auto& value) { out.put(value); });
+  for_each_field(record, [&](const char* column, const auto& value) {
+    bool later = is_later_column(column);
+    if (later && value == std::decay_t<decltype(value)>()) return;
+    if (later) out.put(column);
+    out.put(value);
+  });
 }
 
 // Rows of one table, with their images where they are in the store.
@@ -95,7 +100,7 @@ void PickSum::add(std::int64_t entry, std::int64_t times) {
 
 std::string totals_value(const Yields& yields, const PickSum& picks) {
   std::vector<YieldRecord> drawn;
-  for (const YieldRecord& yield : yields.mutators) {
+  for (const YieldRecord& yield : yields.kinds) {
     if (yield.mutants > 0) drawn.push_back(yield);
   }
   std::sort(drawn.begin(), drawn.end(), [](const YieldRecord& a, const YieldRecord& b) { return a.name < b.name; });
@@ -115,6 +120,7 @@ std::string chain_value(const Beginning& beginning) {
   for (const std::string& name : beginning.classes) out.put(name);
   put_row(out, beginning.counters);
   out.put(beginning.totals);
+  if (!beginning.absorbed.empty()) out.put(sha256(beginning.absorbed));
   return sha256(out.bytes());
 }
 
@@ -132,7 +138,7 @@ std::string difference(const BatchRecord& stored, const BatchRecord& now) {
   std::string found = rows_difference("kept mutant", stored.inputs, now.inputs);
   if (found.empty()) found = rows_difference("fault", stored.faults, now.faults);
   if (found.empty()) found = field_difference(stored.counters, now.counters);
-  if (found.empty() && stored.totals != now.totals) found = "picks, or what mutators or classes yielded, are others";
+  if (found.empty() && stored.totals != now.totals) found = "picks, or what kinds or classes yielded, are others";
   return found;
 }
 

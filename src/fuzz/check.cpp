@@ -14,7 +14,6 @@
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
-#include "fuzz/probe.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "fuzz/seal.h"
@@ -26,7 +25,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
 #include "galvani/fuzz/campaign.h"
-#include "galvani/mutate/engine.h"
+#include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -154,31 +153,29 @@ class Checker {
     if (first.defined() && !same_encoder_)
       notes_.emplace_back(
           "PNG files are encoded otherwise here, so of the faults' files only the pixels were compared");
-    if (options_.lineages) make_engine(images);
+    if (options_.lineages) make_generator(images);
   }
 
   // Undefined images are those of damaged seeds.
-  void make_engine(const std::vector<at::Tensor>& seeds) {
+  void make_generator(const std::vector<at::Tensor>& seeds) {
     std::string problem = problem_of([&] {
-      MutationContext context;
-      context.shape = shape_;
-      if (record_.style.empty()) {
-        for (const at::Tensor& seed : seeds) {
-          if (!seed.defined()) bad_input("the seeds, which are the style source, are damaged");
-        }
-        context.style_images = at::stack(seeds);
-      } else {
+      for (const at::Tensor& seed : seeds) {
+        if (!seed.defined()) bad_input("the seeds, which the generator needs, are damaged");
+      }
+      GeneratorContext context;
+      context.seeds = at::stack(seeds);
+      if (!record_.style.empty()) {
         Dataset style = load_data(record_.style);
         if (content_hash(style) != record_.style_sha256)
           bad_input("{}: the style source has another content than it had", printable(record_.style));
         context.style_images = style.images;
       }
-      MutationEngine engine(record_.settings.mutators, context);
-      if (engine.set().files_sha256() != record_.style_network_sha256)
-        bad_input("a network that mutators use has another content than it had");
-      if (!seeds.front().defined() || probe_mutation(seeds.front(), engine.set()) != record_.probe.mutation)
-        bad_input("mutation computes other values here than when the campaign began");
-      engine_.emplace(std::move(engine));
+      std::unique_ptr<Generator> made = galvani::make_generator(Spec::parse(record_.settings.generator), context);
+      if (made->files_sha256() != record_.generator_sha256)
+        bad_input("a file that the generator needs has another content than it had");
+      if (made->probe(seeds.front()) != record_.probe.generator)
+        bad_input("the generator computes other values here than when the campaign began");
+      generator_ = std::move(made);
     });
     if (!problem.empty()) notes_.push_back("mutants were not made again from their parents: " + problem);
   }
@@ -244,23 +241,27 @@ class Checker {
 
   Images parents_of(const BatchRecord& batch) {
     Images images;
-    if (!engine_) return images;
+    if (generator_ == nullptr) return images;
     Statement row(database_,
                   "SELECT image, sha256 FROM inputs WHERE id = ?1 UNION ALL SELECT image, sha256 FROM seeds WHERE id = "
                   "?1");
     QuietDecoders quiet;
-    auto fetch = [&](const MutantRecord& mutant) {
-      auto [place, is_new] = images.try_emplace(mutant.parent);
+    auto fetch = [&](std::int64_t id) {
+      auto [place, is_new] = images.try_emplace(id);
       if (!is_new) return;
       row.reset();
-      row.bind(mutant.parent);
-      // A parent that is damaged is named where its own row is looked at.
+      row.bind(id);
+      // One that is damaged is named where its own row is looked at.
       problem_of([&] {
         if (row.step()) place->second = verified_image(row.blob(0), shape_text_, row.text(1), "");
       });
     };
-    for (const NewInput& input : batch.inputs) fetch(input.record);
-    for (const FaultRecord& fault : batch.faults) fetch(fault);
+    auto fetch_both = [&](const MutantRecord& mutant) {
+      fetch(mutant.parent);
+      fetch(mutant.seed);
+    };
+    for (const NewInput& input : batch.inputs) fetch_both(input.record);
+    for (const FaultRecord& fault : batch.faults) fetch_both(fault);
     return images;
   }
 
@@ -287,12 +288,16 @@ class Checker {
   }
 
   void check_lineage(const MutantRecord& mutant, const Images& parents, const std::string& name) const {
-    if (!engine_) return;
+    if (generator_ == nullptr || mutant.unrepeatable) return;
     auto parent = parents.find(mutant.parent);
-    if (parent == parents.end() || !parent->second.defined())
-      bad_input("{}: cannot be made again, for its parent {} is damaged", name, mutant.parent);
-    at::Tensor made = engine_->replay(parent->second, {engine_->set().parse(mutant.rule)}).image;
-    if (pixel_hash(made) != mutant.sha256)
+    auto seed = parents.find(mutant.seed);
+    for (auto found : {parent, seed}) {
+      if (found == parents.end() || !found->second.defined())
+        bad_input("{}: cannot be made again, for its parent {} or its seed {} is damaged", name, mutant.parent,
+                  mutant.seed);
+    }
+    at::Tensor made = generator_->make(mutant.rule, parent->second, seed->second);
+    if (pixel_hash(made.contiguous()) != mutant.sha256)
       bad_input("{}: is not what its rule, {}, makes of its parent {}", name, printable(mutant.rule), mutant.parent);
   }
 
@@ -401,7 +406,7 @@ class Checker {
   ImageShape shape_{};
   std::string shape_text_;
   bool same_encoder_ = false;
-  std::optional<MutationEngine> engine_;  // nothing: lineages are not looked at
+  std::unique_ptr<Generator> generator_;  // null: lineages are not looked at
   std::int64_t last_batch_ = 0;
   std::int64_t last_fault_ = 0;
   std::set<std::string> files_, damaged_files_;  // of distinct faults

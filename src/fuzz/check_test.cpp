@@ -29,7 +29,7 @@ class CheckTest : public ::testing::Test {
     shared_ = new TemporaryFolder("check");
     testing::Subject subject;
     CampaignSettings settings = testing::small_settings("random");
-    settings.mutators = "nsgen,colour-transfer";
+    settings.generator = "mutate:set=(nsgen,colour-transfer)";
     Campaign campaign(*shared_ / "run", settings, {*subject.tracer, subject.data, nullptr, "", nullptr});
     campaign.run(iterations(24), {});
     settings = testing::small_settings("kmnc");
@@ -142,7 +142,8 @@ TEST_F(CheckTest, TotalsClockAndRowsBeyondTheLastBatch) {
   expect_damage(changed("UPDATE clock SET seconds = 9e999 WHERE batch = 4"), "the clock of batch 4");
   expect_damage(changed("DELETE FROM clock WHERE batch = 5"), "clock has 6 rows");
   expect_damage(changed("INSERT INTO faults SELECT id + 100000, input, parent, seed, iteration, slot, rule, affine, "
-                        "label, predicted, confidence, is_distinct, sha256, file FROM faults WHERE id = 1"),
+                        "label, predicted, confidence, is_distinct, sha256, file, origin, unrepeatable, figures, "
+                        "metadata FROM faults WHERE id = 1"),
                 "faults has");
 }
 
@@ -279,7 +280,7 @@ TEST_F(CheckTest, AStyleSourceThatIsGoneIsSaid) {
   Dataset style = load_data("digits:train[0:8]");
   style.name = "no-such-folder";
   CampaignSettings settings = testing::small_settings("random");
-  settings.mutators = "colour-transfer";
+  settings.generator = "mutate:set=colour-transfer";
   Campaign(folder_ / "styled", settings, {*subject.tracer, subject.data, nullptr, "", &style}).run(iterations(8), {});
   CheckReport report = check_campaign(folder_ / "styled");
   EXPECT_TRUE(report.sound()) << all(report.damage);

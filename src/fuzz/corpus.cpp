@@ -4,8 +4,7 @@
 
 namespace galvani {
 
-Corpus::Corpus(const MutatorSet& set, Fetch fetch, std::int64_t cache_bytes)
-    : set_(set), fetch_(std::move(fetch)), cache_bytes_(cache_bytes) {}
+Corpus::Corpus(Fetch fetch, std::int64_t cache_bytes) : fetch_(std::move(fetch)), cache_bytes_(cache_bytes) {}
 
 std::int64_t Corpus::add_seed(std::int64_t label, double gain, const at::Tensor& image) {
   std::int64_t id = size() + 1;
@@ -18,7 +17,7 @@ std::int64_t Corpus::add_seed(std::int64_t label, double gain, const at::Tensor&
   return id;
 }
 
-std::int64_t Corpus::add(std::int64_t parent, std::int64_t iteration, const Rule& rule, bool affine, double gain,
+std::int64_t Corpus::add(std::int64_t parent, std::int64_t iteration, std::string memo, double gain,
                          const at::Tensor& image) {
   std::int64_t id = size() + 1;
   Entry entry;
@@ -27,12 +26,8 @@ std::int64_t Corpus::add(std::int64_t parent, std::int64_t iteration, const Rule
   entry.label = at(parent).label;
   entry.iteration = iteration;
   entry.gain = gain;
-  entry.affine_step = at(parent).affine_step;
-  if (affine && entry.affine_step == 0) {
-    entry.affine_step = id;
-    affine_rules_[id] = rule;
-  }
-  entries_.push_back(entry);
+  entry.memo = std::move(memo);
+  entries_.push_back(std::move(entry));
   if (image.defined()) cached(id, [&] { return image; });
   return id;
 }
@@ -41,26 +36,18 @@ at::Tensor Corpus::image(std::int64_t id) {
   return cached(id, [&] { return fetch_(id); });
 }
 
-at::Tensor Corpus::reference(std::int64_t id) {
-  const Entry& entry = at(id);
-  if (entry.affine_step == 0) return image(entry.seed);
-  std::int64_t step = entry.affine_step;
-  // Before the affine step the reference is the seed itself.
-  return cached(-step, [&] { return set_.apply(affine_rules_.at(step), image(entry.seed)); });
-}
-
-at::Tensor Corpus::cached(std::int64_t key, const std::function<at::Tensor()>& make) {
-  auto found = cache_index_.find(key);
+at::Tensor Corpus::cached(std::int64_t id, const std::function<at::Tensor()>& make) {
+  auto found = cache_index_.find(id);
   if (found != cache_index_.end()) {
     cache_.splice(cache_.begin(), cache_, found->second);
     return found->second->second;
   }
   at::Tensor image = make().contiguous();
-  cache_.emplace_front(key, image);
-  cache_index_[key] = cache_.begin();
-  cached_bytes_ += image.numel();
+  cache_.emplace_front(id, image);
+  cache_index_[id] = cache_.begin();
+  cached_bytes_ += static_cast<std::int64_t>(image.nbytes());
   while (cached_bytes_ > cache_bytes_ && cache_.size() > 1) {
-    cached_bytes_ -= cache_.back().second.numel();
+    cached_bytes_ -= static_cast<std::int64_t>(cache_.back().second.nbytes());
     cache_index_.erase(cache_.back().first);
     cache_.pop_back();
   }

@@ -15,9 +15,12 @@ class CriterionGuide : public Guide {
   void run_absorb(const Judged& seeds, std::vector<double>& gains) override { gains = criterion_->add(seeds.traces); }
   void run(const Judged& mutants, std::vector<Decision>& decisions) override {
     std::vector<double> gains = criterion_->add(mutants.traces);
-    for (std::size_t i = 0; i < gains.size(); ++i) decisions[i] = {gains[i] > 0, gains[i]};
+    for (std::size_t i = 0; i < gains.size(); ++i) decisions[i] = {gains[i] > 0, gains[i], ""};
   }
   void run_reset() override { criterion_->reset(); }
+  void run_merge(const Guide& other) override {
+    criterion_->merge(*static_cast<const CriterionGuide&>(other).criterion_);
+  }
   void run_save(ArchiveWriter& out) const override { criterion_->save(out); }
   void run_load(ArchiveReader& in) override { criterion_->load(in); }
 
@@ -27,14 +30,15 @@ class CriterionGuide : public Guide {
 }  // namespace
 
 std::unique_ptr<Guide> make_criterion_guide(const Spec& criterion, const GuideContext& context) {
-  return std::make_unique<CriterionGuide>(make_criterion(criterion, {context.layout, context.profile}));
+  return std::make_unique<CriterionGuide>(make_criterion(criterion, {context.tracer.layout(), context.profile}));
 }
 
 GuideEntry criterion_guide_entry(const CriterionRegistry::Entry& criterion) {
-  return {criterion.name, "keeps what gains coverage: " + criterion.help, criterion.schema,
-          [](const Options& options, const GuideContext& context) {
-            return make_criterion_guide(Spec::parse(options.str()), context);
-          }};
+  return {{criterion.name, "keeps what gains coverage: " + criterion.help, criterion.schema,
+           [](const Options& options, const GuideContext& context) {
+             return make_criterion_guide(Spec::parse(options.str()), context);
+           }},
+          {[](const Options& options) { return std::vector<Spec>{Spec::parse(options.str())}; }, nullptr}};
 }
 
 }  // namespace galvani

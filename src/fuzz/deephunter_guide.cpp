@@ -5,18 +5,25 @@
 namespace galvani {
 
 GuideEntry deephunter_guide_entry() {
-  return {"deephunter",
-          "coverage with the transformations of DeepHunter",
-          {{"group",
-            std::string("all"),
-            "transformations: differentiable, non-differentiable or all",
-            {},
-            {},
-            {"d", "n", "all"}},
-           {"criterion", std::string("kmnc"), "the criterion, such as kmnc:k=1000", {}, {}, {}}},
-          [](const Options& options, const GuideContext& context) {
-            return make_criterion_guide(Spec::parse(options.text("criterion")), context);
-          }};
+  OptionSchema schema = {
+      {"group",
+       std::string("all"),
+       "transformations: differentiable, non-differentiable or all",
+       {},
+       {},
+       {"d", "n", "all"}},
+      {"criterion", std::string("kmnc"), "the criterion, such as kmnc:k=1000", {}, {}, {}},
+  };
+  return {{"deephunter", "coverage with the transformations of DeepHunter", schema,
+           [](const Options& options, const GuideContext& context) {
+             return make_criterion_guide(Spec::parse(options.text("criterion")), context);
+           }},
+          {[](const Options& options) { return std::vector<Spec>{Spec::parse(options.text("criterion"))}; },
+           [](const Options& options) {
+             GuideDefaults defaults;
+             defaults.generator = "mutate:set=deephunter:group=" + options.text("group");
+             return defaults;
+           }}};
 }
 
 }  // namespace galvani

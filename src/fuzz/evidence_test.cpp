@@ -72,14 +72,14 @@ TEST_F(EvidenceTest, ASnapshotOfAnotherStateIsPassedOver) {
 
 TEST_F(EvidenceTest, AnEditedRecordIsNoticedByWriterAndReader) {
   CampaignSettings settings = testing::small_settings();
-  settings.alpha = 0.1 + 0.2;  // has many digits
+  settings.generator = "mutate:alpha=0.30000000000000004";
   run("a", 2, settings);
   run("a", 3, settings);
   std::string toml = read_file(folder_ / "a/campaign.toml");
   const std::pair<const char*, const char*> edits[] = {{"micro-batch = 16", "micro-batch = 8"},
                                                        {"seed = '11'", "seed = '12'"},
                                                        {"energy = 8", "energy = 9"},
-                                                       {"mutators = 'nsgen'", "mutators = 'deephunter'"}};
+                                                       {"set=nsgen", "set=deephunter"}};
   for (const auto& [from, to] : edits) {
     std::string edited = toml;
     ASSERT_NE(edited.find(from), std::string::npos) << from << " in " << toml;
@@ -102,13 +102,13 @@ TEST_F(EvidenceTest, AnotherExecutionIsNoticedWithoutRepeatingABatch) {
   run("a", 2, settings);  // with a snapshot of its end
   CampaignRecord record = CampaignRecord::from_toml(folder_ / "a/campaign.toml");
   EXPECT_EQ(record.probe.model.size(), 64U);
-  EXPECT_EQ(record.probe.mutation.size(), 64U);
+  EXPECT_EQ(record.probe.generator.size(), 64U);
   auto probe_says = [&](const Probe& then) { return error_of([&] { check_probe(then, record.probe, "a"); }); };
   EXPECT_EQ(probe_says(record.probe), "");
-  EXPECT_NE(probe_says({"x", record.probe.mutation}).find("the network computes other values"), std::string::npos);
-  EXPECT_NE(probe_says({record.probe.model, "x"}).find("mutation computes other values"), std::string::npos);
+  EXPECT_NE(probe_says({"x", record.probe.generator}).find("the network computes other values"), std::string::npos);
+  EXPECT_NE(probe_says({record.probe.model, "x"}).find("the generator computes other values"), std::string::npos);
   // A campaign that was begun where the network computes otherwise.
-  for (std::string* value : {&record.probe.model, &record.probe.mutation}) {
+  for (std::string* value : {&record.probe.model, &record.probe.generator}) {
     std::string here = std::exchange(*value, std::string(64, '0'));
     write_file(folder_ / "a/campaign.toml", record.to_toml());
     change("a", "UPDATE meta SET value = '" + record.identity() + "' WHERE key = 'identity'");

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "fuzz/builtin.h"
 #include "galvani/base/error.h"
 #include "galvani/model/evaluate.h"
 
@@ -38,7 +39,6 @@ Judged rows_of(const Judged& judged, const std::vector<std::int64_t>& rows) {
           pick(judged.parents),
           pick(judged.seeds),
           pick(judged.iterations),
-          pick(judged.rules),
           judged.corpus};
 }
 
@@ -66,6 +66,11 @@ std::vector<double> Guide::absorb(const Judged& seeds) {
 
 std::vector<Decision> Guide::decide(const Judged& mutants) {
   return of_finite_rows<Decision>(mutants, [this](const Judged& finite, auto& decisions) { run(finite, decisions); });
+}
+
+void Guide::merge(const Guide& other) {
+  if (other.spec() != spec()) bad_usage("a guide {} cannot take in what {} has covered", spec(), other.spec());
+  run_merge(other);
 }
 
 bool Guide::full() const {
@@ -99,15 +104,15 @@ std::unique_ptr<Guide> make_guide(const Spec& spec, const GuideContext& context)
 }
 
 std::vector<Spec> guide_criteria(const Spec& guide) {
-  if (guide.name == "deephunter") return {Spec::parse(guides().options(guide).text("criterion"))};
-  if (criteria().find(guide.name) != nullptr) return {guide};
-  return {};
+  Options options = guides().options(guide);
+  GuideTraits traits = guide_traits(guide.name);
+  return traits.criteria ? traits.criteria(options) : std::vector<Spec>();
 }
 
 GuideDefaults guide_defaults(const Spec& guide) {
-  GuideDefaults defaults;
-  if (guide.name == "deephunter") defaults.mutators = "deephunter:group=" + guides().options(guide).text("group");
-  return defaults;
+  Options options = guides().options(guide);
+  GuideTraits traits = guide_traits(guide.name);
+  return traits.defaults ? traits.defaults(options) : GuideDefaults();
 }
 
 }  // namespace galvani

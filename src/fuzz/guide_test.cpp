@@ -3,29 +3,29 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/testing.h"
-#include "galvani/mutate/engine.h"
 
 namespace galvani {
 namespace {
 
 class GuideTest : public ::testing::Test {
  protected:
-  GuideTest() : engine_("nsgen", {{1, 28, 28}, {}}), corpus_(engine_.set(), nullptr, 1 << 20) {}
+  GuideTest() : corpus_(nullptr, 1 << 20) {}
 
   Judged judged(std::int64_t first, std::int64_t count) {
     at::Tensor images = subject_.data.images.narrow(0, first, count);
-    Judged result{images, {}, {}, subject_.tracer->trace(images), {}, {}, {}, {}, {}, corpus_};
+    Judged result{images, {}, {}, subject_.tracer->trace(images), {}, {}, {}, {}, corpus_};
     result.logits = result.traces.logits;
     result.predicted = result.traces.predicted;
     return result;
   }
   std::unique_ptr<Guide> make(const std::string& spec) {
     auto profile = learn_profile(*subject_.tracer, guide_criteria(Spec::parse(spec)), subject_.data, 0, 0);
-    return make_guide(Spec::parse(spec), {*subject_.network, subject_.tracer->layout(), profile});
+    auto guide = make_guide(Spec::parse(spec), {*subject_.tracer, profile, subject_.data, {}, 0, "mutate"});
+    subject_.tracer->need(guide->needs().more);
+    return guide;
   }
 
   testing::Subject subject_;
-  MutationEngine engine_;
   Corpus corpus_;
 };
 
@@ -51,8 +51,7 @@ TEST_F(GuideTest, ACriterionKeepsWhatGains) {
 }
 
 TEST_F(GuideTest, EveryGuideDecidesTheSameInOneCallOrSeveralAndComesBackFromItsState) {
-  for (const std::string spec : {"nc", "kmnc", "nbc", "snac", "tknc", "tknp", "cc", "lsc", "nlc", "random",
-                                 "deephunter:group=d,criterion=tknc"}) {
+  for (const std::string& spec : guides().names()) {
     auto whole = make(spec);
     auto pieces = make(spec);
     whole->absorb(judged(0, 16));
@@ -79,6 +78,21 @@ TEST_F(GuideTest, EveryGuideDecidesTheSameInOneCallOrSeveralAndComesBackFromItsS
   }
 }
 
+TEST_F(GuideTest, MergingGivesWhatBothHaveCovered) {
+  for (const std::string spec : {"kmnc:k=20", "kmnc", "deephunter:criterion=kmnc:k=50"}) {
+    auto whole = make(spec);
+    auto one = make(spec);
+    auto other = make(spec);
+    whole->absorb(judged(0, 40));
+    one->absorb(judged(0, 20));
+    other->absorb(judged(20, 20));
+    EXPECT_LT(one->covered().covered, whole->covered().covered) << spec;
+    one->merge(*other);
+    EXPECT_EQ(one->covered().covered, whole->covered().covered) << spec;
+    EXPECT_NE(testing::error_of([&] { one->merge(*make("nlc")); }), "") << spec;
+  }
+}
+
 TEST_F(GuideTest, RandomKeepsAllAndNeedsNothing) {
   auto guide = make("random");
   EXPECT_FALSE(guide->needs().traces);
@@ -98,9 +112,9 @@ TEST_F(GuideTest, FullMeansEverythingIsCovered) {
 
 TEST_F(GuideTest, DeepHunterBringsItsMutators) {
   Spec spec = Spec::parse("deephunter:group=n,criterion=nbc");
-  EXPECT_EQ(guide_defaults(spec).mutators, "deephunter:group=n");
+  EXPECT_EQ(guide_defaults(spec).generator, "mutate:set=deephunter:group=n");
   EXPECT_EQ(guide_criteria(spec).at(0).name, "nbc");
-  EXPECT_EQ(guide_defaults(Spec::parse("kmnc")).mutators, "nsgen");
+  EXPECT_EQ(guide_defaults(Spec::parse("kmnc")).generator, "mutate");
   EXPECT_NE(testing::error_of([&] { make("deephunter:group=x"); }), "");
 }
 

@@ -9,7 +9,6 @@
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/fuzz/summary.h"
-#include "galvani/mutate/engine.h"
 
 namespace galvani {
 namespace {
@@ -88,18 +87,17 @@ TEST_F(NotANumberTest, ThreadsAndSessionsChangeNothing) {
 }
 
 TEST_F(NotANumberTest, AGuideSeesFiniteRowsOnly) {
-  MutationEngine engine("nsgen", {{1, 28, 28}, {}});
-  Corpus corpus(engine.set(), nullptr, 1 << 20);
+  Corpus corpus(nullptr, 1 << 20);
   testing::Subject finite;
   for (const std::string& name : guides().names()) {
     auto profile = learn_profile(*finite.tracer, guide_criteria(Spec::parse(name)), finite.data, 0, 0);
-    GuideContext context{*finite.network, finite.tracer->layout(), profile};
+    GuideContext context{*finite.tracer, profile, finite.data, {}, 0, "mutate"};
     std::unique_ptr<Guide> guide = make_guide(Spec::parse(name), context);
     std::unique_ptr<Guide> sheltered = make_guide(Spec::parse(name), context);
     GuideNeeds needs = guide->needs();
     finite.tracer->need(needs.more);
     auto judged = [&](const at::Tensor& images) {
-      Judged result{images, {}, {}, finite.tracer->trace(images), {}, {}, {}, {}, {}, corpus};
+      Judged result{images, {}, {}, finite.tracer->trace(images), {}, {}, {}, {}, corpus};
       result.logits = result.traces.logits;
       result.predicted = result.traces.predicted;
       if (!needs.traces) result.traces = Traces();

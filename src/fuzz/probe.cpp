@@ -11,8 +11,7 @@
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kAlone = 4;        // seeds in canonical form
-constexpr std::size_t kRulesAFamily = 3;  // and at least one of every pattern
+constexpr std::int64_t kAlone = 4;  // seeds in canonical form
 
 void put(ArchiveWriter& out, const at::Tensor& tensor) {
   if (!tensor.defined()) return;
@@ -41,24 +40,15 @@ std::string probe_model(const BatchRunner& runner, Network& network, Guide& fres
 
 }  // namespace
 
-std::string probe_mutation(const at::Tensor& seed, const MutatorSet& set) {
-  Rng rng(0);
-  ArchiveWriter out;
-  for (const Family& family : set.families()) {
-    for (const Rule& rule : family.examples(std::max(kRulesAFamily, family.patterns.size()), rng)) {
-      out.put(set.text(rule));
-      put(out, set.apply(rule, seed));
-    }
-  }
-  return sha256(out.bytes());
-}
-
-Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus, const MutatorSet& set) {
-  return {probe_model(runner, network, fresh, corpus), probe_mutation(corpus.image(1), set)};
+Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus,
+                 const Generator& generator) {
+  return {probe_model(runner, network, fresh, corpus), generator.probe(corpus.image(1))};
 }
 
 void check_probe(const Probe& then, const Probe& now, const std::string& folder) {
-  const char* what = then.model != now.model ? "the network" : then.mutation != now.mutation ? "mutation" : nullptr;
+  const char* what = then.model != now.model           ? "the network"
+                     : then.generator != now.generator ? "the generator"
+                                                       : nullptr;
   if (what == nullptr) return;
   fail(
       ErrorCode::environment,

@@ -9,9 +9,8 @@
 namespace galvani {
 
 // One micro-batch of seeds through the network in the campaign's own form and alone, and through a guide that has seen
-// nothing; a few rules of every family applied to the first seed, which can be had alone.
-std::string probe_mutation(const at::Tensor& seed, const MutatorSet& set);
-Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus, const MutatorSet& set);
+// nothing; what the generator makes of the first seed.
+Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus, const Generator& generator);
 
 // Error(environment) that says what is computed otherwise, and the likely causes.
 void check_probe(const Probe& then, const Probe& now, const std::string& folder);

@@ -16,6 +16,7 @@ class RandomGuide : public Guide {
     for (Decision& decision : decisions) decision.keep = true;
   }
   void run_reset() override {}
+  void run_merge(const Guide&) override {}
   void run_save(ArchiveWriter&) const override {}
   void run_load(ArchiveReader&) override {}
 };
@@ -23,9 +24,12 @@ class RandomGuide : public Guide {
 }  // namespace
 
 GuideEntry random_guide_entry() {
-  return {"random", "keeps every valid mutant", {}, [](const Options&, const GuideContext&) -> std::unique_ptr<Guide> {
-            return std::make_unique<RandomGuide>();
-          }};
+  return {
+      {"random",
+       "keeps every valid mutant",
+       {},
+       [](const Options&, const GuideContext&) -> std::unique_ptr<Guide> { return std::make_unique<RandomGuide>(); }},
+      {}};
 }
 
 }  // namespace galvani

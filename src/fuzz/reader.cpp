@@ -127,8 +127,8 @@ std::vector<TimelinePoint> CampaignReader::timeline(std::size_t points) const {
   return result;
 }
 
-std::vector<YieldRecord> CampaignReader::mutators() const {
-  return read_yields(impl_->database).mutators;
+std::vector<YieldRecord> CampaignReader::kinds() const {
+  return read_yields(impl_->database).kinds;
 }
 
 std::vector<YieldRecord> CampaignReader::by_class() const {

@@ -3,10 +3,14 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <type_traits>
+
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/scheduler.h"
+#include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -22,8 +26,7 @@ std::string hash_of(const Profile* profile) {
 
 }  // namespace
 
-CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject,
-                           const std::string& style_network_sha256) {
+CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject) {
   Network& network = subject.tracer.network();
   const NetworkInfo& info = network.info();
   const Preprocess& preprocess = network.card().preprocess;
@@ -31,6 +34,7 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
   record.settings = settings;
   record.settings.guide = guides().options(Spec::parse(settings.guide)).str();
   record.settings.scheduler = schedulers().options(Spec::parse(settings.scheduler)).str();
+  record.settings.generator = resolved_generator(Spec::parse(settings.generator));
   record.version = GALVANI_VERSION;
   std::error_code error;
   fs::path absolute = fs::absolute(info.path, error);
@@ -53,22 +57,24 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
     record.style = subject.style->name;
     record.style_sha256 = content_hash(*subject.style);
   }
-  record.style_network_sha256 = style_network_sha256;
   return record;
 }
 
-void check_settings(const CampaignSettings& s) {
-  auto positive = [](const char* name, std::int64_t value, std::int64_t most) {
-    if (value < 1 || value > most) bad_usage("{} is {}, but must be from 1 to {}", name, value, most);
-  };
-  positive("--seeds", s.seeds, std::int64_t{1} << 40);
-  positive("--energy", s.energy, 1 << 20);
-  positive("--batch", s.batch, 1 << 20);
-  positive("--max-tries", s.max_tries, 1 << 20);
-  positive("--patience", s.patience, std::int64_t{1} << 40);
-  if (s.batch * s.energy > 1 << 24)
-    bad_usage("--batch {} and --energy {} make {} mutants at a time, more than {}", s.batch, s.energy,
-              s.batch * s.energy, 1 << 24);
+void check_settings(const CampaignSettings& settings) {
+  for_each_setting(settings, [](const SettingInfo& info, const auto& value) {
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      if (static_cast<double>(value) < info.low || static_cast<double>(value) > info.high)
+        bad_usage("--{} is {}, but must be from {:.0f} to {:.0f}", info.name, value, info.low, info.high);
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (!info.choices.empty() && std::find(info.choices.begin(), info.choices.end(), value) == info.choices.end())
+        bad_usage("--{} is '{}', but must be {}", info.name, printable(value),
+                  fmt::format("{}", fmt::join(info.choices, " or ")));
+    }
+  });
+  if (settings.batch * settings.energy > 1 << 24)
+    bad_usage("--batch {} and --energy {} make {} candidates at a time, more than {}", settings.batch, settings.energy,
+              settings.batch * settings.energy, 1 << 24);
 }
 
 void check_same(const CampaignRecord& record, const CampaignRecord& wanted, const fs::path& folder) {

@@ -6,9 +6,8 @@
 
 namespace galvani {
 
-// Everything but the probe. `style_network_sha256` is MutatorSet::files_sha256.
-CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject,
-                           const std::string& style_network_sha256);
+// Everything but the probe and the hashes of what generator and guide need.
+CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubject& subject);
 
 // Usage error unless the settings make sense.
 void check_settings(const CampaignSettings& settings);

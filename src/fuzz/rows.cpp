@@ -38,6 +38,7 @@ Beginning read_beginning(Database& database, const std::string& file) {
   Beginning result;
   Statement identity(database, "SELECT value FROM meta WHERE key = 'identity'");
   if (identity.step()) result.identity = identity.text(0);
+  result.absorbed = read_absorbed(database);
   read_range<SeedRecord>(database, "seeds", ", image", 1, std::numeric_limits<std::int64_t>::max(),
                          [&](const Statement& row) { result.seeds.push_back(with_image<SeedRecord>(row)); });
   Statement wrong(database, "SELECT " + columns<WrongSeedRecord>() + " FROM wrong_seeds ORDER BY item");
@@ -65,10 +66,15 @@ BatchRecord read_batch(Database& database, const std::string& file, std::int64_t
 Yields read_yields(Database& database) {
   Yields result;
   Statement mutators(database, "SELECT " + columns<YieldRecord>() + " FROM mutators ORDER BY name");
-  while (mutators.step()) read_row(mutators, result.mutators.emplace_back());
+  while (mutators.step()) read_row(mutators, result.kinds.emplace_back());
   Statement classes(database, "SELECT " + columns<YieldRecord>() + " FROM classes ORDER BY label");
   while (classes.step()) read_row(classes, result.classes.emplace_back());
   return result;
+}
+
+std::string read_absorbed(Database& database) {
+  Statement row(database, "SELECT value FROM meta WHERE key = 'absorbed'");
+  return row.step() ? std::string(row.blob(0)) : "";
 }
 
 std::string read_chain(Database& database, std::int64_t batch) {

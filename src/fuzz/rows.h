@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "fuzz/batch_record.h"
@@ -46,6 +47,10 @@ void for_each_field(Record& r, Visit&& visit) {
     visit("is_distinct", r.distinct);
     visit("sha256", r.sha256);
     if constexpr (std::is_same_v<T, FaultRecord>) visit("file", r.file);
+    visit("origin", r.origin);
+    visit("unrepeatable", r.unrepeatable);
+    visit("figures", r.figures);
+    visit("metadata", r.metadata);
   } else if constexpr (std::is_base_of_v<CampaignCounters, T>) {
     visit("batch", r.batches);
     visit("iterations", r.iterations);
@@ -60,6 +65,7 @@ void for_each_field(Record& r, Visit&& visit) {
     visit("reexamined", r.reexamined);
     visit("covered", r.covered);
     visit("coverable", r.coverable);
+    visit("passes", r.passes);
   } else {
     static_assert(std::is_same_v<T, YieldRecord>);
     visit("name", r.name);
@@ -69,6 +75,12 @@ void for_each_field(Record& r, Visit&& visit) {
     visit("faults", r.faults);
     visit("kept_faults", r.kept_faults);
   }
+}
+
+// Columns that version 2 of the store did not have. Rows that leave them at zero or empty hash as they did then.
+inline bool is_later_column(std::string_view column) {
+  return column == "origin" || column == "unrepeatable" || column == "figures" || column == "metadata" ||
+         column == "passes";
 }
 
 // "id, parent, ...", or "inputs.id, inputs.parent, ..." of a table.
@@ -110,6 +122,8 @@ Beginning read_beginning(Database& database, const std::string& file);
 BatchRecord read_batch(Database& database, const std::string& file, std::int64_t batch);
 // The tables of running totals.
 Yields read_yields(Database& database);
+// Beginning::absorbed.
+std::string read_absorbed(Database& database);
 // The chain value a batch was stored with; empty: there is no such batch.
 std::string read_chain(Database& database, std::int64_t batch);
 

@@ -1,5 +1,9 @@
 #include "fuzz/schema.h"
 
+#include <fmt/format.h>
+
+#include <vector>
+
 #include "galvani/base/error.h"
 
 namespace galvani {
@@ -36,7 +40,11 @@ CREATE TABLE inputs(
   fault INTEGER NOT NULL,
   is_distinct INTEGER NOT NULL,
   sha256 TEXT NOT NULL,
-  image BLOB NOT NULL);
+  image BLOB NOT NULL,
+  origin INTEGER NOT NULL DEFAULT 0,
+  unrepeatable INTEGER NOT NULL DEFAULT 0,
+  figures TEXT NOT NULL DEFAULT '',
+  metadata TEXT NOT NULL DEFAULT '');
 CREATE TABLE faults(
   id INTEGER PRIMARY KEY,
   input INTEGER NOT NULL,
@@ -51,7 +59,11 @@ CREATE TABLE faults(
   confidence REAL NOT NULL,
   is_distinct INTEGER NOT NULL,
   sha256 TEXT NOT NULL,
-  file TEXT NOT NULL);
+  file TEXT NOT NULL,
+  origin INTEGER NOT NULL DEFAULT 0,
+  unrepeatable INTEGER NOT NULL DEFAULT 0,
+  figures TEXT NOT NULL DEFAULT '',
+  metadata TEXT NOT NULL DEFAULT '');
 CREATE TABLE picks(id INTEGER PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE batches(
   batch INTEGER PRIMARY KEY,
@@ -68,7 +80,8 @@ CREATE TABLE batches(
   covered REAL NOT NULL,
   coverable REAL NOT NULL,
   totals TEXT NOT NULL,
-  chain TEXT NOT NULL);
+  chain TEXT NOT NULL,
+  passes INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE mutators(
   name TEXT PRIMARY KEY,
   mutants INTEGER NOT NULL,
@@ -87,6 +100,23 @@ CREATE TABLE classes(
 CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL);
 )";
 
+// What version 3 has and version 2 had not.
+struct Addition {
+  struct Column {
+    const char* name;
+    const char* type;
+    const char* fallback;
+  };
+  const char* table;
+  std::vector<Column> columns;
+};
+const std::vector<Addition::Column> kOfCandidates = {{"origin", "INTEGER", "0"},
+                                                     {"unrepeatable", "INTEGER", "0"},
+                                                     {"figures", "TEXT", "''"},
+                                                     {"metadata", "TEXT", "''"}};
+const std::vector<Addition> kAdditions = {
+    {"inputs", kOfCandidates}, {"faults", kOfCandidates}, {"batches", {{"passes", "INTEGER", "0"}}}};
+
 }  // namespace
 
 void create_schema(Database& database, const std::string& identity) {
@@ -96,12 +126,38 @@ void create_schema(Database& database, const std::string& identity) {
   add.run(std::string("identity"), identity);
 }
 
-void check_schema(Database& database, const std::string& name) {
+int schema_version(Database& database, const std::string& name) {
   Statement version(database, "SELECT value FROM meta WHERE key = 'schema'");
   if (!version.step()) bad_input("{}: is not a campaign's store", name);
-  if (version.text(0) != std::to_string(kSchemaVersion))
-    bad_input("{}: is written in version {} of the store, this program knows version {}", name,
-              printable(version.text(0)), kSchemaVersion);
+  for (int known : {kOldestSchema, kSchemaVersion}) {
+    if (version.text(0) == std::to_string(known)) return known;
+  }
+  bad_input("{}: is written in version {} of the store, this program knows versions {} to {}", name,
+            printable(version.text(0)), kOldestSchema, kSchemaVersion);
+}
+
+void check_schema(Database& database, const std::string& name) {
+  if (schema_version(database, name) == kSchemaVersion) return;
+  database.execute("PRAGMA temp_store = MEMORY");
+  for (const Addition& added : kAdditions)
+    database.execute(fmt::format("CREATE TEMP VIEW {0} AS SELECT *{1} FROM main.{0}", added.table, [&] {
+      std::string columns;
+      for (const Addition::Column& column : added.columns)
+        columns += fmt::format(", {} AS {}", column.fallback, column.name);
+      return columns;
+    }()));
+}
+
+void migrate_schema(Database& database, const std::string& name) {
+  if (schema_version(database, name) == kSchemaVersion) return;
+  Transaction transaction(database);
+  for (const Addition& added : kAdditions) {
+    for (const Addition::Column& column : added.columns)
+      database.execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} NOT NULL DEFAULT {}", added.table, column.name,
+                                   column.type, column.fallback));
+  }
+  Statement(database, "UPDATE meta SET value = ? WHERE key = 'schema'").run(std::to_string(kSchemaVersion));
+  transaction.commit();
 }
 
 void check_identity(Database& database, const CampaignRecord& record, const std::string& name) {

@@ -8,12 +8,16 @@
 
 namespace galvani {
 
-constexpr int kSchemaVersion = 2;
+constexpr int kSchemaVersion = 3;
+constexpr int kOldestSchema = 2;
 
 // `identity` is CampaignRecord::identity.
 void create_schema(Database& database, const std::string& identity);
-// Error(bad_input) unless the database has our tables in the version we know; `name` is the file.
+// Error(bad_input) unless the database has our tables in a version we know; `name` is the file. An older one is read as
+// if it had the newest tables; nothing is written.
 void check_schema(Database& database, const std::string& name);
+// Brings an older one to the newest version, in one transaction.
+void migrate_schema(Database& database, const std::string& name);
 // Error(bad_input) unless the store was begun with this record; `name` is the record's file.
 void check_identity(Database& database, const CampaignRecord& record, const std::string& name);
 

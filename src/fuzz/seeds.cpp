@@ -17,7 +17,9 @@ constexpr std::int64_t kMicroBatchesPerChunk = 16;
 
 }  // namespace
 
-Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, std::uint64_t seed) {
+Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings& settings) {
+  const std::int64_t count = settings.seeds;
+  const bool keep_wrong = settings.wrong_seeds == "keep";
   if (data.size() == 0) bad_input("{}: has no inputs", data.name);
   const auto* labels = data.labels.data_ptr<std::int64_t>();
   std::int64_t classes = network.info().classes;
@@ -25,7 +27,7 @@ Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, st
     bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
               classes, classes - 1);
   std::vector<std::int64_t> order;
-  for (std::int64_t item : Rng(seed).derive("seeds").sample(data.size(), data.size())) {
+  for (std::int64_t item : Rng(settings.seed).derive("seeds").sample(data.size(), data.size())) {
     if (labels[item] >= 0) order.push_back(item);
   }
   if (order.empty()) bad_input("{}: has no labels, so it cannot be known which inputs the model gets right", data.name);
@@ -44,12 +46,13 @@ Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, st
       std::int64_t item = order[i];
       std::int64_t predicted = said.labels.data_ptr<std::int64_t>()[i - first];
       auto sure = static_cast<double>(said.confidence.data_ptr<float>()[i - first]);
-      if (predicted == labels[item]) {
-        seeds.records.push_back({static_cast<std::int64_t>(seeds.records.size()) + 1, item, predicted, sure, 0, 0, {}});
+      bool right = predicted == labels[item];
+      if (right || keep_wrong) {
+        seeds.records.push_back(
+            {static_cast<std::int64_t>(seeds.records.size()) + 1, item, labels[item], sure, 0, 0, {}});
         seeds.images.push_back(data.images[item].clone());
-      } else {
-        seeds.wrong.push_back({item, labels[item], predicted, sure});
       }
+      if (!right) seeds.wrong.push_back({item, labels[item], predicted, sure});
     }
     progress.advance(static_cast<std::int64_t>(seeds.records.size() - before));
     first = end;

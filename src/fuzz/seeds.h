@@ -9,6 +9,7 @@
 
 #include "galvani/data/dataset.h"
 #include "galvani/fuzz/records.h"
+#include "galvani/fuzz/settings.h"
 #include "galvani/model/network.h"
 
 namespace galvani {
@@ -19,9 +20,9 @@ struct Seeds {
   std::vector<WrongSeedRecord> wrong;  // drawn, but the model gets them wrong; by item
 };
 
-// Inputs in an order drawn by `seed`, until `count` that the model gets right are found or there are no more.
-// Error(bad_input) if there is none at all.
-Seeds choose_seeds(Network& network, const Dataset& data, std::int64_t count, std::uint64_t seed);
+// Inputs in an order drawn by the settings' seed, until there are as many as they want that the model gets right (or
+// any, if wrong ones are kept), or there are no more. Error(bad_input) if there is none at all.
+Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings& settings);
 
 // A name for every class of the model: its own, or the data's, or the number.
 std::vector<std::string> class_names(const Network& network, const Dataset& data);

@@ -11,6 +11,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/utf8.h"
+#include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace {
@@ -21,28 +22,37 @@ enum class Matters {
   yes,    // must be the same for a folder to be gone on with
 };
 
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value.empty() ? "nothing" : value;
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+
+}  // namespace
+
 // Every value of a record: visit(section, key, value, matters).
 template <class Record, class Visit>
-void for_each_value(Record& r, Visit&& visit) {
+void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   constexpr Matters kYes = Matters::yes;
   constexpr Matters kNo = Matters::no;
-  auto& s = r.settings;
+  bool newest = r.format == kNewest;
   visit("galvani", "version", r.version, kNo);
-  visit("settings", "guide", s.guide, kYes);
-  visit("settings", "scheduler", s.scheduler, kYes);
-  visit("settings", "mutators", s.mutators, kYes);
-  visit("settings", "seeds", s.seeds, kYes);
-  visit("settings", "energy", s.energy, kYes);
-  visit("settings", "batch", s.batch, kYes);
-  visit("settings", "alpha", s.alpha, kYes);
-  visit("settings", "beta", s.beta, kYes);
-  visit("settings", "max-tries", s.max_tries, kYes);
-  visit("settings", "patience", s.patience, kYes);
-  visit("settings", "stop-at-kept", s.stop_at_kept, kYes);
-  visit("settings", "reset-when-full", s.reset_when_full, kYes);
-  visit("settings", "seed", s.seed, kYes);
-  visit("settings", "taps", s.taps, kYes);
-  visit("settings", "neurons", s.neurons, kYes);
+  for_each_setting(r.settings, [&](const SettingInfo& info, auto& value) {
+    std::string_view name = info.name;
+    bool later = name == "absorb" || name == "wrong-seeds";
+    if (newest || (name != "generator" && !later)) {
+      visit("settings", info.name, value, kYes);
+    } else if (name == "generator") {
+      visit("settings", "mutators", r.mutation_.mutators, kYes);
+    }
+    if (name != "batch" || newest) return;
+    visit("settings", "alpha", r.mutation_.alpha, kYes);
+    visit("settings", "beta", r.mutation_.beta, kYes);
+    visit("settings", "max-tries", r.mutation_.max_tries, kYes);
+  });
   visit("model", "path", r.model, kNo);
   visit("model", "sha256", r.model_sha256, kYes);
   visit("model", "classes", r.classes, kYes);
@@ -60,21 +70,11 @@ void for_each_value(Record& r, Visit&& visit) {
   visit("profile", "sha256", r.profile_sha256, kYes);
   visit("style", "source", r.style, kNo);
   visit("style", "sha256", r.style_sha256, kYes);
-  visit("style-network", "sha256", r.style_network_sha256, kYes);
+  visit(newest ? "generator" : "style-network", "sha256", r.generator_sha256, kYes);
+  if (newest) visit("guide", "sha256", r.guide_sha256, kYes);
   visit("probe", "model", r.probe.model, Matters::fixed);
-  visit("probe", "mutation", r.probe.mutation, Matters::fixed);
+  visit("probe", newest ? "generator" : "mutation", r.probe.generator, Matters::fixed);
 }
-
-template <class T>
-std::string shown(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return value.empty() ? "nothing" : value;
-  } else {
-    return fmt::format("{}", value);
-  }
-}
-
-}  // namespace
 
 std::string CampaignRecord::to_toml() const {
   toml::table root;
@@ -105,6 +105,7 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
     bad_input("{}: is not TOML: {}", path.string(), printable(e.description()));
   }
   CampaignRecord record;
+  if (!root["settings"]["generator"] && root["settings"]["mutators"]) record.format = 2;
   for_each_value(record, [&](const char* section, const char* key, auto& value, Matters) {
     using T = std::decay_t<decltype(value)>;
     toml::node_view<toml::node> node = root[section][key];
@@ -127,6 +128,15 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
               section, key);
   });
   record.preprocess.input = record.input;
+  if (record.format == 2) {
+    const Mutation& m = record.mutation_;
+    Spec mutate{"mutate",
+                {{"set", m.mutators},
+                 {"alpha", fmt::format("{}", m.alpha)},
+                 {"beta", fmt::format("{}", m.beta)},
+                 {"tries", std::to_string(m.max_tries)}}};
+    record.settings.generator = resolved_generator(mutate);
+  }
   return record;
 }
 
@@ -140,9 +150,8 @@ std::string CampaignRecord::identity() const {
 
 std::vector<std::pair<std::string, std::string>> CampaignRecord::choices() const {
   std::vector<std::pair<std::string, std::string>> result;
-  for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters) {
-    if (std::string(section) == "settings") result.emplace_back(key, shown(value));
-  });
+  for_each_setting(settings,
+                   [&](const SettingInfo& info, const auto& value) { result.emplace_back(info.name, shown(value)); });
   return result;
 }
 
@@ -150,16 +159,22 @@ std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wante
   std::vector<std::string> wanted_values;
   for_each_value(wanted,
                  [&](const char*, const char*, const auto& value, Matters) { wanted_values.push_back(shown(value)); });
+  // What an older file says of mutation stands in the generator's spec, too.
+  CampaignRecord there = *this;
+  there.format = wanted.format;
   std::vector<std::string> result;
   std::size_t next = 0;
-  for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
+  for_each_value(there, [&](const char* section, const char* key, const auto& value, Matters matters) {
     const std::string& other = wanted_values[next++];
     if (matters != Matters::yes || shown(value) == other) return;
     bool hash = std::string(key) == "sha256";
     // What is profiled follows from the other settings.
     if (std::string(section) == "profile" && !result.empty()) return;
     std::string name = std::string(section) == "settings" ? key : std::string(section) + " " + key;
-    result.push_back(hash ? fmt::format("the {} has another content", section)
+    std::string owner = std::string(section) == "generator" || std::string(section) == "guide"
+                            ? fmt::format("a file of the {}", section)
+                            : fmt::format("the {}", section);
+    result.push_back(hash ? fmt::format("{} has another content", owner)
                           : fmt::format("{} is {} there and {} here", name, printable(shown(value)), printable(other)));
   });
   return result;

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view kSnapshotKind = "campaign snapshot";
-constexpr std::uint32_t kSnapshotVersion = 2;
+constexpr std::uint32_t kSnapshotVersion = 3;
+constexpr std::uint32_t kOldestSnapshot = 2;
 constexpr std::size_t kKeptSnapshots = 2;
 constexpr std::string_view kPrefix = "snapshot-";
 
@@ -24,8 +25,9 @@ void put(ArchiveWriter& out, const Record& record) {
 }
 
 template <class Record>
-void get(ArchiveReader& in, Record& record) {
-  for_each_field(record, [&](const char*, auto& value) {
+void get(ArchiveReader& in, Record& record, std::uint32_t version = kSnapshotVersion) {
+  for_each_field(record, [&](const char* column, auto& value) {
+    if (version == kOldestSnapshot && is_later_column(column)) return;
     using T = std::decay_t<decltype(value)>;
     if constexpr (std::is_same_v<T, std::string>) {
       value = in.get_text();
@@ -84,7 +86,7 @@ void Snapshots::save(const CampaignState& state, const std::string& chain) const
   out.put(chain);
   put(out, state.counters);
   out.put(state.last_kept);
-  put_yields(out, state.yields.mutators);
+  put_yields(out, state.yields.kinds);
   put_yields(out, state.yields.classes);
   std::vector<std::int64_t> picks;
   for (const Entry& entry : state.corpus.entries()) picks.push_back(entry.picks);
@@ -98,29 +100,31 @@ void Snapshots::save(const CampaignState& state, const std::string& chain) const
   for (std::size_t i = kKeptSnapshots; i < all.size(); ++i) fs::remove(path(all[i]), ignored);
 }
 
-void Snapshots::read_head(ArchiveReader& in, std::int64_t batch, const std::string& chain,
+void Snapshots::read_head(ArchiveReader& in, std::uint32_t version, std::int64_t batch, const std::string& chain,
                           CampaignCounters& counters) const {
   if (in.get_text() != campaign_) in.broken("belongs to another campaign");
   if (in.get_text() != chain) in.broken("was taken of a state that is not in the store");
-  get(in, counters);
+  get(in, counters, version);
   if (counters.batches != batch) in.broken("belongs to another batch");
 }
 
 void Snapshots::check(std::int64_t batch, const std::string& chain) const {
-  std::string payload = read_sealed(path(batch), kSnapshotKind, kSnapshotVersion);
+  std::uint32_t version = kOldestSnapshot;
+  std::string payload = read_sealed(path(batch), kSnapshotKind, kSnapshotVersion, &version);
   ArchiveReader in(payload, path(batch).string());
   CampaignCounters counters;
-  read_head(in, batch, chain, counters);
+  read_head(in, version, batch, chain, counters);
 }
 
 Snapshots::Loaded Snapshots::load(std::int64_t batch, const std::string& chain, Guide& guide) const {
   fs::path file = path(batch);
-  std::string payload = read_sealed(file, kSnapshotKind, kSnapshotVersion);
+  std::uint32_t version = kOldestSnapshot;
+  std::string payload = read_sealed(file, kSnapshotKind, kSnapshotVersion, &version);
   ArchiveReader in(payload, file.string());
   Loaded loaded;
-  read_head(in, batch, chain, loaded.counters);
+  read_head(in, version, batch, chain, loaded.counters);
   loaded.last_kept = in.get<std::int64_t>();
-  loaded.yields.mutators = get_yields(in);
+  loaded.yields.kinds = get_yields(in);
   loaded.yields.classes = get_yields(in);
   loaded.picks = in.get_vector<std::int64_t>();
   guide.load(in);

@@ -35,12 +35,15 @@ class SeenImages {
 };
 
 struct CampaignState {
+  CampaignState(Corpus entries, std::unique_ptr<Guide> deciding, std::unique_ptr<Scheduler> picking)
+      : corpus(std::move(entries)), guide(std::move(deciding)), scheduler(std::move(picking)) {}
+
   Corpus corpus;
   std::unique_ptr<Guide> guide;
   std::unique_ptr<Scheduler> scheduler;
   CampaignCounters counters;
-  Yields yields;                     // every mutator and class there is, drawn or not
-  std::int64_t last_kept = 0;        // iteration in which a mutant was kept, or the guide was reset
+  Yields yields;                     // every kind and class there is, drawn or not
+  std::int64_t last_kept = 0;        // iteration in which a candidate was kept, or the guide was reset
   std::int64_t never_picked = 0;     // entries
   SeenImages seen_kept, seen_fault;  // the seeds are among the kept
   PickSum picks;                     // of all entries
@@ -58,9 +61,8 @@ class Snapshots {
   void check(std::int64_t batch, const std::string& chain) const;
   // Batches of which there are snapshots, newest first.
   std::vector<std::int64_t> batches() const;
-  // Fills in everything but the corpus, of which it sets the numbers of picks once its entries are there: a function
-  // that adds them is called after the number of entries is known. Error(bad_input) if it is damaged, or not of the
-  // batch that has this chain value.
+  // What a snapshot holds besides the guide's state. Error(bad_input) if it is damaged, or not of the batch that has
+  // this chain value.
   struct Loaded {
     CampaignCounters counters;
     Yields yields;
@@ -71,7 +73,8 @@ class Snapshots {
 
  private:
   std::filesystem::path path(std::int64_t batch) const;
-  void read_head(ArchiveReader& in, std::int64_t batch, const std::string& chain, CampaignCounters& counters) const;
+  void read_head(ArchiveReader& in, std::uint32_t version, std::int64_t batch, const std::string& chain,
+                 CampaignCounters& counters) const;
 
   std::filesystem::path folder_;
   Staging staging_;

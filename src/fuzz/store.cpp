@@ -19,6 +19,17 @@ Database open(const fs::path& folder) {
   return database;
 }
 
+// Written to only if it is a campaign's store.
+Database open_newest(const fs::path& folder, const std::string& file) {
+  {
+    Database there(file, Database::Mode::read);
+    check_schema(there, file);
+  }
+  Database database = open(folder);
+  migrate_schema(database, file);
+  return database;
+}
+
 void add_row(Statement& statement, const CampaignCounters& counters, const std::string& totals,
              const std::string& chain) {
   int next = bind_row(statement, counters);
@@ -43,14 +54,14 @@ void add_row(Statement& statement, const WithImage<Record>& row) {
 Store::Store(const fs::path& folder)
     : files_(folder),
       file_((folder / "campaign.db").string()),
-      database_((check_schema(*std::make_unique<Database>(file_, Database::Mode::read), file_), open(folder))),
+      database_(open_newest(folder, file_)),
       chain_(read_chain(database_, last_batch())),
       add_input_(database_, insert_into<InputRecord>("inputs", "image")),
       add_fault_(database_, insert_into<FaultRecord>("faults")),
       add_batch_(database_, insert_into<CampaignCounters>("batches", "totals, chain")),
       add_clock_(database_, "INSERT INTO clock VALUES(?, ?)"),
       add_pick_(database_, "INSERT OR REPLACE INTO picks VALUES(?, ?)"),
-      add_mutator_(database_, "INSERT OR REPLACE INTO mutators VALUES(?, ?, ?, ?, ?, ?)"),
+      add_kind_(database_, "INSERT OR REPLACE INTO mutators VALUES(?, ?, ?, ?, ?, ?)"),
       set_class_(database_,
                  "UPDATE classes SET mutants = ?, valid = ?, kept = ?, faults = ?, kept_faults = ? WHERE label = ?"),
       input_image_(database_, "SELECT image FROM inputs WHERE id = ?"),
@@ -85,6 +96,8 @@ void Store::create(const fs::path& folder, const Beginning& beginning) {
     add_class.run(static_cast<std::int64_t>(i), beginning.classes[i]);
   Statement add_batch(database, insert_into<CampaignCounters>("batches", "totals, chain"));
   add_row(add_batch, beginning.counters, beginning.totals, chain_value(beginning));
+  if (!beginning.absorbed.empty())
+    Statement(database, "INSERT INTO meta VALUES('absorbed', ?)").run(Statement::Blob{beginning.absorbed});
   Statement(database, "INSERT INTO clock VALUES(0, 0)").run();
   transaction.commit();
 }
@@ -103,8 +116,8 @@ void Store::add(const BatchRecord& batch, const Yields& yields, const std::vecto
   for (const NewInput& input : batch.inputs) add_row(add_input_, input);
   for (const FaultRecord& fault : batch.faults) add_row(add_fault_, fault);
   for (std::size_t i = 0; i < batch.picks.size(); ++i) add_pick_.run(batch.picks[i], pick_counts[i]);
-  for (const YieldRecord& y : yields.mutators) {
-    if (y.mutants > 0) add_mutator_.run(y.name, y.mutants, y.valid, y.kept, y.faults, y.kept_faults);
+  for (const YieldRecord& y : yields.kinds) {
+    if (y.mutants > 0) add_kind_.run(y.name, y.mutants, y.valid, y.kept, y.faults, y.kept_faults);
   }
   for (std::size_t label = 0; label < yields.classes.size(); ++label) {
     const YieldRecord& y = yields.classes[label];
@@ -143,6 +156,10 @@ std::int64_t Store::last_fault() {
 double Store::seconds() {
   Statement row(database_, "SELECT coalesce(max(seconds), 0) FROM clock");
   return row.step() ? row.real(0) : 0;
+}
+
+std::string Store::absorbed() {
+  return read_absorbed(database_);
 }
 
 std::string Store::chain(std::int64_t batch) {

@@ -35,6 +35,7 @@ class Store {
   std::int64_t last_batch();
   std::int64_t last_fault();
   double seconds();
+  std::string absorbed();                 // Beginning::absorbed
   std::string chain(std::int64_t batch);  // empty: there is no such batch
   std::vector<SeedRecord> seeds();
   std::int64_t wrong_seeds();
@@ -57,8 +58,7 @@ class Store {
   std::string file_;  // for messages
   Database database_;
   std::string chain_;  // of the last batch
-  Statement add_input_, add_fault_, add_batch_, add_clock_, add_pick_, add_mutator_, set_class_, input_image_,
-      seed_image_;
+  Statement add_input_, add_fault_, add_batch_, add_clock_, add_pick_, add_kind_, set_class_, input_image_, seed_image_;
 };
 
 }  // namespace galvani

@@ -80,7 +80,7 @@ const std::vector<CampaignFigure>& campaign_figures() {
       {"rft-all", nullptr, [](const S& s) { return s.rft_all; }, always},
       {"fre", "FRE (s)", [](const S& s) { return s.counters.kept_faults > 0 ? s.fre : std::nan(""); }, any_kept_fault},
       {"coverage", "coverage", [](const S& s) { return s.counters.coverage(); },
-       [](const S& s) { return s.counters.covered > 0; }},
+       [](const S& s) { return s.counters.covered > 0; }, /*of_guide=*/true},
       {"classes", "#Classes", [](const S& s) { return static_cast<double>(s.classes); }, always},
       {"oi", "OI", [](const S& s) { return s.impartiality; }, always},
   };

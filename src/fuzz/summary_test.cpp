@@ -44,7 +44,7 @@ TEST(Settings, RecordsComeBackFromToml) {
   CampaignRecord record;
   record.settings.guide = "kmnc:k=1000";
   record.settings.seed = 0xffffffffffffffffULL;
-  record.settings.alpha = 0.1;
+  record.settings.generator = "mutate:set=(nsgen,noise:sigma=60),alpha=0.1";
   record.settings.reset_when_full = true;
   record.model = R"(/some/"odd" \ path.onnx)";
   record.classes = 10;

@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/freeze_module.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/passes/peephole.h>
 #include <torch/csrc/jit/passes/remove_mutation.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "model/graph_tools.h"
+#include "model/integers.h"
 
 namespace galvani {
 namespace {
@@ -99,7 +101,12 @@ class HiddenAttributes {
 FrozenModule freeze_script(torch::jit::Module& module) {
   evaluate(module);
   FrozenModule frozen;
-  frozen.module = torch::jit::freeze_module(module, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
+  // A copy that shares its weights: what is saved again later must not call operators of ours.
+  torch::jit::Module copy = module.clone(/*inplace=*/true);
+  std::shared_ptr<torch::jit::Graph> forward = copy.get_method("forward").graph();
+  torch::jit::Inline(*forward);
+  guard_integers(*forward);
+  frozen.module = torch::jit::freeze_module(copy, {}, /*freezeInterfaces=*/true, /*preserveParameters=*/true);
   frozen.graph = frozen.module.get_method("forward").graph()->copy();
   replace_call_stacks(*frozen.graph->block(), frozen.module.get_method("forward").function());
   // Without this an in-place activation overwrites the value a tap observes.

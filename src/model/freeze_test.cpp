@@ -1,8 +1,11 @@
 #include "model/freeze.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
+
+#include <limits>
 
 #include "galvani/base/rng.h"
 #include "galvani/model/zoo.h"
@@ -82,6 +85,34 @@ TEST(Freeze, SharesTheWeightsOfTheModule) {
   FrozenModule frozen = freeze_import(module);
   EXPECT_TRUE(attribute_at(module, "p0").is_alias_of(attribute_at(frozen.module, "p0")));
   EXPECT_FALSE(attribute_at(frozen.module, "p0").requires_grad());
+}
+
+std::vector<c10::IValue> divided(std::int64_t a, std::int64_t b) {
+  torch::jit::Module module("m");
+  module.define("def forward(self, a: int, b: int):\n  return [a // b, a % b]\n");
+  FrozenModule frozen = freeze_script(module);
+  torch::jit::Code code(frozen.graph, "forward");
+  torch::jit::Stack stack{frozen.module._ivalue(), a, b};
+  torch::jit::InterpreterState(code).run(stack);
+  return {stack.back().toIntList().get(0), stack.back().toIntList().get(1)};
+}
+
+TEST(Freeze, WholeNumbersAreDividedAsPythonDoesAndNeverEndTheProcess) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const std::int64_t table[][4] = {{7, 2, 3, 1}, {-7, 2, -4, 1}, {7, -2, -4, -1},        {-7, -2, 3, -1},
+                                   {6, 3, 2, 0}, {-6, 3, -2, 0}, {kLeast, 1, kLeast, 0}, {5, -1, -5, 0}};
+  for (const auto& row : table) {
+    std::vector<c10::IValue> found = divided(row[0], row[1]);
+    EXPECT_EQ(found[0].toInt(), row[2]) << row[0] << " // " << row[1];
+    EXPECT_EQ(found[1].toInt(), row[3]) << row[0] << " % " << row[1];
+  }
+  EXPECT_THROW(divided(7, 0), std::exception);
+  EXPECT_THROW(divided(kLeast, -1), std::exception);
+  // What is saved again later does not know our operators.
+  torch::jit::Module module("m");
+  module.define("def forward(self, a: int, b: int):\n  return a % b\n");
+  freeze_script(module);
+  EXPECT_EQ(module.get_method("forward").graph()->toString().find("galvani"), std::string::npos);
 }
 
 }  // namespace

@@ -158,10 +158,10 @@ Network::~Network() = default;
 
 namespace {
 
-// What loading and a first run may take on a busy, slow machine.
+// What loading and a first run may take, in seconds of computing: a busy machine takes nothing from it.
 double load_seconds(std::size_t bytes) {
-  constexpr double kUsual = 60;
-  constexpr double kPerMegabyte = 0.2;
+  constexpr double kUsual = 8;
+  constexpr double kPerMegabyte = 0.5;
   if (const char* own = std::getenv("GALVANI_LOAD_SECONDS"); own != nullptr && *own != '\0') return std::atof(own);
   return kUsual + kPerMegabyte * static_cast<double>(bytes >> 20);
 }

@@ -127,7 +127,8 @@ Mutant MutationEngine::mutate_one(const Parent& parent, std::uint8_t* image, std
     } else {
       if (non_zero < 0) non_zero = count_non_zero(shape_, parent_reference);
       Change change = measure_change(shape_, parent_reference, image);
-      mutant.valid = change.pixels > 0 && is_valid(options_.validity, change, non_zero);
+      bool exempt = options_.exempt_style && mutator.group() == MutatorGroup::style;
+      mutant.valid = change.pixels > 0 && (exempt || is_valid(options_.validity, change, non_zero));
       if (mutant.valid) std::memcpy(reference, parent_reference, size);
     }
     if (mutant.valid) return mutant;

@@ -51,7 +51,7 @@ std::vector<std::string> different(const std::vector<ComparedRun>& runs) {
 }
 
 const char* to_string(GroupBy by) {
-  return by == GroupBy::guide ? "guide" : by == GroupBy::mutators ? "mutators" : "model";
+  return by == GroupBy::guide ? "guide" : by == GroupBy::generator ? "generator" : "model";
 }
 
 std::string group_name(const ComparedRun& run, GroupBy by, const std::vector<std::string>& varying) {
@@ -59,7 +59,7 @@ std::string group_name(const ComparedRun& run, GroupBy by, const std::vector<std
   std::string name;
   for (const std::string& key : varying) {
     std::string value = trait(run.record, key);
-    bool says_itself = key == "guide" || key == "mutators" || key == "model" || key == "data";
+    bool says_itself = key == "guide" || key == "generator" || key == "model" || key == "data";
     name += (name.empty() ? "" : ", ") + (says_itself ? value : key + " " + value);
   }
   return name.empty() ? "all" : name;
@@ -88,7 +88,7 @@ void make_groups(Comparison& c, GroupBy by) {
   }
   if (by == GroupBy::settings) return;
   varying.erase(std::remove(varying.begin(), varying.end(), to_string(by)), varying.end());
-  // A guide brings its own mutators and scheduler, but a reader should know that more than the guide differs.
+  // A guide brings its own generator and scheduler, but a reader should know that more than the guide differs.
   if (!varying.empty())
     c.notes.push_back(fmt::format("the runs differ in more than the {}: in {}; --by settings groups by everything",
                                   to_string(by), fmt::join(varying, ", ")));
@@ -104,7 +104,6 @@ bool same_guide(const Comparison& c, std::size_t a, std::size_t b) {
 
 void make_tests(Comparison& c) {
   for (std::size_t m = 0; m < measures().size(); ++m) {
-    bool coverage = std::string(measures()[m].name) == "coverage";
     std::vector<double> p;
     std::size_t first = c.tests.size();
     for (std::size_t a = 0; a < c.groups.size(); ++a) {
@@ -112,7 +111,7 @@ void make_tests(Comparison& c) {
         const std::vector<double>& left = c.groups[a].measured[m].values;
         const std::vector<double>& right = c.groups[b].measured[m].values;
         // Coverage by different criteria has no common scale.
-        if (left.empty() || right.empty() || (coverage && !same_guide(c, a, b))) continue;
+        if (left.empty() || right.empty() || (measures()[m].of_guide && !same_guide(c, a, b))) continue;
         c.tests.push_back({m, a, b, mann_whitney(left, right), 1, vargha_delaney(left, right)});
         p.push_back(c.tests.back().test.p);
       }
@@ -185,10 +184,10 @@ PlotPanel panel(const Comparison& c, const std::string& title, const std::string
 
 GroupBy parse_group_by(const std::string& text) {
   if (text == "guide") return GroupBy::guide;
-  if (text == "mutators") return GroupBy::mutators;
+  if (text == "generator") return GroupBy::generator;
   if (text == "model") return GroupBy::model;
   if (text == "settings") return GroupBy::settings;
-  bad_usage("runs can be grouped by guide, mutators, model or settings, not by '{}'", printable(text));
+  bad_usage("runs can be grouped by guide, generator, model or settings, not by '{}'", printable(text));
 }
 
 const std::vector<CampaignFigure>& measures() {

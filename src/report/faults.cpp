@@ -10,6 +10,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
+#include "galvani/generate/generator.h"
 #include "galvani/trace/trace.h"
 
 namespace galvani {
@@ -29,10 +30,6 @@ double distance_of(const float* a, const float* b, std::int64_t size) {
 
 }  // namespace
 
-std::string mutator_of(const std::string& rule) {
-  return rule.substr(0, rule.find(':'));
-}
-
 void for_each_match(const CampaignReader& reader, const FaultQuery& query,
                     const std::function<void(const FaultRecord&)>& visit) {
   FaultFilter filter = query.filter;
@@ -42,7 +39,7 @@ void for_each_match(const CampaignReader& reader, const FaultQuery& query,
   if (more) filter.most = 0;
   reader.for_each_fault(filter, [&](const FaultRecord& fault) {
     if (left <= 0 || fault.confidence < query.min_confidence) return;
-    if (!query.mutator.empty() && mutator_of(fault.rule) != query.mutator) return;
+    if (!query.mutator.empty() && kind_of(fault.rule) != query.mutator) return;
     --left;
     visit(fault);
   });
@@ -62,7 +59,7 @@ std::vector<FaultGroup> group_faults(const CampaignReader& reader, const FaultQu
     s.group.distinct += fault.distinct ? 1 : 0;
     s.group.kept += fault.kept() ? 1 : 0;
     s.group.confidence += fault.confidence;
-    ++s.mutators[mutator_of(fault.rule)];
+    ++s.mutators[kind_of(fault.rule)];
   });
   std::vector<FaultGroup> groups;
   for (auto& [pair, s] : sums) {

@@ -5,6 +5,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/generate/generator.h"
 #include "galvani/report/shrink.h"
 #include "report/testing.h"
 
@@ -98,7 +99,7 @@ TEST_F(FaultsTest, QueriesAndGroupsAgree) {
   ASSERT_GT(found.size(), 0U);
   EXPECT_LE(found.size(), 2U);
   for (const FaultRecord& fault : found) {
-    EXPECT_EQ(mutator_of(fault.rule), query.mutator);
+    EXPECT_EQ(kind_of(fault.rule), query.mutator);
     EXPECT_GE(fault.confidence, query.min_confidence);
     EXPECT_EQ(fault.label, query.filter.label);
   }

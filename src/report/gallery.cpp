@@ -13,6 +13,7 @@
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
+#include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace {
@@ -102,7 +103,7 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
   gallery.shown = static_cast<std::int64_t>(chosen.size());
 
   std::unordered_map<std::string, std::size_t> mutator_index;
-  for (const YieldRecord& mutator : reader.mutators()) mutator_index.emplace(mutator.name, mutator_index.size());
+  for (const YieldRecord& mutator : reader.kinds()) mutator_index.emplace(mutator.name, mutator_index.size());
   Json faults = {{"id", Json::array()},    {"true", Json::array()}, {"pred", Json::array()}, {"sure", Json::array()},
                  {"flags", Json::array()}, {"seed", Json::array()}, {"node", Json::array()}, {"mutator", Json::array()},
                  {"thumb", Json::array()}, {"file", Json::array()}};
@@ -126,7 +127,7 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
       const SeedRecord& seed = seeds[fault.seed];
       shown_seeds.push_back({seed.item, rounded(seed.confidence)});
     }
-    auto mutator = mutator_index.find(fault.rule.substr(0, fault.rule.find(':')));
+    auto mutator = mutator_index.find(kind_of(fault.rule));
     faults["id"].push_back(fault.id);
     faults["true"].push_back(fault.label);
     faults["pred"].push_back(fault.predicted);

@@ -7,6 +7,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/text.h"
 #include "galvani/fuzz/summary.h"
+#include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
 #include "report/section.h"
 
@@ -61,10 +62,10 @@ Json common_data(const CampaignReader& reader) {
   const CampaignRecord& record = reader.record();
   Json data;
   data["title"] = page_text(name_of(reader));
-  data["subtitle"] = page_text(fmt::format("{} on {}, guide {}, mutators {}, seed {}",
-                                           std::filesystem::path(record.model).filename().string(), record.data,
-                                           record.settings.guide, record.settings.mutators, record.settings.seed));
-  data["mutators"] = page_yields(reader.mutators());
+  data["subtitle"] = page_text(fmt::format(
+      "{} on {}, guide {}, generator {}, seed {}", std::filesystem::path(record.model).filename().string(), record.data,
+      record.settings.guide, short_generator(record.settings.generator), record.settings.seed));
+  data["mutators"] = page_yields(reader.kinds());
   data["classCount"] = reader.classes();
   data["classes"] = Json::array();
   for (std::int64_t c = 0; c < reader.classes(); ++c) data["classes"].push_back(page_text(reader.class_name(c)));

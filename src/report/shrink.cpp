@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/data/dataset.h"
+#include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kAllSubsets = 6;      // lineages up to this length are searched completely
 constexpr std::size_t kMostBlocks = 1024;   // of pixels; more would take too many verdicts on large images
 constexpr std::size_t kMostTogether = 256;  // images judged in one call
-constexpr int kStrengths = 16;
+constexpr int kStrengths = 16;              // of a change as a whole
 
 // Bits of x and y in turn: places that are near each other in the picture are near in this order, too.
 std::uint64_t interleaved(std::uint32_t x, std::uint32_t y) {
@@ -173,17 +173,27 @@ at::Tensor shrink_pixels(const at::Tensor& reference, const at::Tensor& image, c
 struct FaultShrinker::Impl {
   Impl(const CampaignReader& from, Network& under_test, const ShrinkOptions& given)
       : reader(from), network(under_test), options(given) {
-    MutationContext context;
+    GeneratorContext context;
     std::vector<at::Tensor> seeds;
     for (const SeedRecord& seed : reader.seeds()) seeds.push_back(reader.image(seed.id));
     if (seeds.empty()) bad_input("{}: has no seeds", reader.folder().string());
-    context.shape = shape_of(seeds.front());
+    context.seeds = at::stack(seeds);
     const CampaignRecord& record = reader.record();
-    context.style_images = record.style.empty() ? at::stack(seeds) : load_data(record.style).images;
-    MutationEngine::Options engine_options;
-    engine_options.validity = {record.settings.alpha, record.settings.beta};
-    engine.emplace(record.settings.mutators, context, engine_options);
+    if (!record.style.empty()) context.style_images = load_data(record.style).images;
+    context.network = &network;
+    generator = make_generator(Spec::parse(record.settings.generator), context);
   }
+
+  // A lineage followed, and what the result is held against.
+  struct Made {
+    at::Tensor image;
+    at::Tensor reference;
+  };
+  Made make(const at::Tensor& seed, const std::vector<std::string>& steps) const {
+    Followed end = follow(*generator, seed, steps);
+    return {end.input, generator->reference(seed, end.memo)};
+  }
+  bool valid(const Made& made) const { return generator->valid(made.reference, made.image); }
 
   // Canonical logits: [N, classes].
   at::Tensor judge(const std::vector<at::Tensor>& images) {
@@ -208,19 +218,19 @@ struct FaultShrinker::Impl {
   }
 
   // The first of some parts of a lineage that gives a valid fault.
-  bool first_failing(const at::Tensor& seed, const std::vector<Rule>& rules,
+  bool first_failing(const at::Tensor& seed, const std::vector<std::string>& rules,
                      const std::vector<std::vector<std::size_t>>& parts, const FaultRecord& fault,
-                     std::vector<std::size_t>& chosen, Parent& made) {
+                     std::vector<std::size_t>& chosen, Made& made) {
     std::vector<at::Tensor> images;
-    std::vector<Parent> parents;
+    std::vector<Made> all;
     std::vector<std::size_t> which;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      std::vector<Rule> steps;
+      std::vector<std::string> steps;
       for (std::size_t place : parts[i]) steps.push_back(rules[place]);
-      Parent parent = engine->replay(seed, steps);
-      if (!engine->valid(parent.reference, parent.image)) continue;
-      images.push_back(parent.image);
-      parents.push_back(parent);
+      Made part = make(seed, steps);
+      if (!valid(part)) continue;
+      images.push_back(part.image);
+      all.push_back(part);
       which.push_back(i);
     }
     std::vector<bool> still = fail(images, fault);
@@ -228,13 +238,13 @@ struct FaultShrinker::Impl {
     if (first == still.end()) return false;
     auto i = static_cast<std::size_t>(first - still.begin());
     chosen = parts[which[i]];
-    made = parents[i];
+    made = all[i];
     return true;
   }
 
   // Long lineages lose single steps first; of short ones every part is tried, the shortest first.
-  std::vector<std::size_t> shorten(const at::Tensor& seed, const std::vector<Rule>& rules, const FaultRecord& fault,
-                                   Parent& made) {
+  std::vector<std::size_t> shorten(const at::Tensor& seed, const std::vector<std::string>& rules,
+                                   const FaultRecord& fault, Made& made) {
     std::vector<std::size_t> now(rules.size());
     for (std::size_t i = 0; i < now.size(); ++i) now[i] = i;
     bool found = true;
@@ -257,42 +267,37 @@ struct FaultShrinker::Impl {
     return now;
   }
 
-  // The affine step at a part of its strength: the least that still fails. Defaults of affine mutators do nothing.
-  void weaken_affine(const at::Tensor& seed, std::vector<Rule>& rules, const FaultRecord& fault, Parent& made) {
-    auto affine = std::find_if(rules.begin(), rules.end(),
-                               [this](const Rule& rule) { return engine->set().mutator(rule).affine(); });
-    if (affine == rules.end()) return;
-    const OptionSchema& parameters = engine->set().mutator(*affine).parameters();
-    const Rule whole = *affine;
-    std::vector<Rule> weaker;
-    std::vector<Parent> parents;
+  // The first step that has a strength, at a part of it: the least that still fails.
+  void weaken(const at::Tensor& seed, std::vector<std::string>& rules, const FaultRecord& fault, Made& made) {
+    std::vector<std::string> weaker;
+    auto step = std::find_if(rules.begin(), rules.end(), [&](const std::string& rule) {
+      weaker = generator->weaker(rule);
+      return !weaker.empty();
+    });
+    if (step == rules.end()) return;
+    const std::string whole = *step;
+    std::vector<std::string> tried;
+    std::vector<Made> all;
     std::vector<at::Tensor> images;
-    for (int k = 1; k < kStrengths; ++k) {
-      for (std::size_t i = 0; i < parameters.size(); ++i) {
-        double neutral = rule_value(parameters[i], parameters[i].fallback);
-        double value = neutral + (whole.values[i] - neutral) * k / kStrengths;
-        bool integer = std::holds_alternative<std::int64_t>(parameters[i].fallback);
-        affine->values[i] = integer ? std::round(value) : std::round(value * 1e4) / 1e4;
-      }
-      Parent parent = engine->replay(seed, rules);
-      if (!engine->valid(parent.reference, parent.image)) continue;
-      weaker.push_back(*affine);
-      parents.push_back(parent);
-      images.push_back(parent.image);
+    for (const std::string& rule : weaker) {
+      *step = rule;
+      Made part = make(seed, rules);
+      if (!valid(part)) continue;
+      tried.push_back(rule);
+      all.push_back(part);
+      images.push_back(part.image);
     }
-    *affine = whole;
     std::vector<bool> still = fail(images, fault);
     auto first = std::find(still.begin(), still.end(), true);
-    if (first == still.end()) return;
     auto i = static_cast<std::size_t>(first - still.begin());
-    *affine = weaker[i];
-    made = parents[i];
+    *step = first == still.end() ? whole : tried[i];
+    if (first != still.end()) made = all[i];
   }
 
   const CampaignReader& reader;
   Network& network;
   ShrinkOptions options;
-  std::optional<MutationEngine> engine;
+  std::unique_ptr<Generator> generator;
   std::int64_t verdicts = 0;
 };
 
@@ -308,29 +313,31 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   result.seed = impl.reader.image(fault.seed);
   result.original = impl.reader.image(fault);
   result.rules_before = impl.reader.lineage(fault).rules;
-  if (!(shape_of(result.original) == impl.engine->shape()))
+  if (result.original.sizes() != result.seed.sizes())
     bad_input("{}: is not of the size of the campaign's images", fault.file);
   if (!impl.fail({result.original}, fault)[0]) bad_input("{}: does not fail any more", fault.file);
-  std::vector<Rule> rules;
-  for (const std::string& text : result.rules_before) rules.push_back(impl.engine->set().parse(text));
-  Parent made = impl.engine->replay(result.seed, rules);
-  result.before = measure_change(impl.engine->shape(), made.reference.data_ptr<std::uint8_t>(),
-                                 result.original.data_ptr<std::uint8_t>());
+  const ImageShape shape = shape_of(result.original);
   result.rules = result.rules_before;
-  result.repeatable = at::equal(made.image, result.original);
+  FaultShrinker::Impl::Made made{result.original, result.seed};
+  if (!fault.unrepeatable) {
+    made = impl.make(result.seed, result.rules);
+    result.repeatable = at::equal(made.image, result.original);
+  } else {
+    result.repeatable = false;
+  }
+  result.before =
+      measure_change(shape, made.reference.data_ptr<std::uint8_t>(), result.original.data_ptr<std::uint8_t>());
   if (result.repeatable) {
-    std::vector<Rule> left;
-    for (std::size_t place : impl.shorten(result.seed, rules, fault, made)) left.push_back(rules[place]);
-    impl.weaken_affine(result.seed, left, fault, made);
-    result.rules.clear();
-    for (const Rule& rule : left) result.rules.push_back(impl.engine->set().text(rule));
+    std::vector<std::string> left;
+    for (std::size_t place : impl.shorten(result.seed, result.rules, fault, made)) left.push_back(result.rules[place]);
+    impl.weaken(result.seed, left, fault, made);
+    result.rules = left;
   } else {
     made.image = result.original;
   }
   FailCheck fails = [&](const std::vector<at::Tensor>& images) { return impl.fail(images, fault); };
   result.image = shrink_pixels(made.reference, made.image, fails);
-  result.after = measure_change(impl.engine->shape(), made.reference.data_ptr<std::uint8_t>(),
-                                result.image.data_ptr<std::uint8_t>());
+  result.after = measure_change(shape, made.reference.data_ptr<std::uint8_t>(), result.image.data_ptr<std::uint8_t>());
   at::Tensor scores = impl.judge({result.image});
   at::Tensor verdict = verdicts(scores);
   result.predicted = verdict.item<std::int64_t>();

@@ -40,9 +40,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kSecondsPerCase = 10;  // of computing
-constexpr double kLongestWait = 60;
+constexpr double kLongestWait = 200;
 constexpr double kSecondsPerReport = 30;
-constexpr long kCasesPerChild = 1000;
+constexpr long kCasesPerChild = 400;
 
 struct Task {
   std::string kind = "all";
@@ -227,7 +227,7 @@ class Watch {
  public:
   Watch(const Task& task, const Progress& progress) : task_(task), progress_(progress) {}
 
-  std::string wait(pid_t child) {
+  std::string wait(pid_t child, long end) {
     long seen = -1;
     Clock::time_point since = Clock::now();
     double used = 0;
@@ -243,8 +243,9 @@ class Watch {
         since = Clock::now();
         used = processor_time(child);
       }
-      // The first case waits for the seeds too.
-      bool slow = seen >= 0 && (processor_time(child) - used > kSecondsPerCase || seconds_since(since) > kLongestWait);
+      // The first case waits for the seeds too, and after the last one leaks are looked for.
+      bool at_work = seen >= 0 && seen < end;
+      bool slow = at_work && (processor_time(child) - used > kSecondsPerCase || seconds_since(since) > kLongestWait);
       bool large = resident_memory(child) > kMostMemory;
       if (slow || large) {
         kill(-child, SIGKILL);
@@ -306,7 +307,7 @@ int run(const Task& task) {
   for (long next = task.next(task.first); next < task.last();) {
     long end = std::min(task.last(), next + kCasesPerChild * task.shards);
     progress->current = -1;
-    std::string problem = watch.wait(start_child(task, next, end, folder / "case", *progress));
+    std::string problem = watch.wait(start_child(task, next, end, folder / "case", *progress), end);
     long stopped = progress->current;
     if (!problem.empty()) {
       ++failures;

@@ -81,7 +81,9 @@ class ArchiveReader {
 void write_sealed(const std::filesystem::path& path, std::string_view kind, std::uint32_t version,
                   std::string_view payload);
 std::string sealed_bytes(std::string_view kind, std::uint32_t version, std::string_view payload);
-// The payload; a file of another kind, of a version we do not know, or a damaged one is refused with a sentence.
-std::string read_sealed(const std::filesystem::path& path, std::string_view kind, std::uint32_t version);
+// The payload; a file of another kind, of a version we do not know, or a damaged one is refused with a sentence. Where
+// `oldest` is given, it holds the oldest version that can be read, and then the file's.
+std::string read_sealed(const std::filesystem::path& path, std::string_view kind, std::uint32_t version,
+                        std::uint32_t* oldest = nullptr);
 
 }  // namespace galvani

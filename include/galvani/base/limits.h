@@ -17,7 +17,7 @@ void set_step_end_handler(StepEndHandler handler);
 // For work that can look up now and then: throws if the step it belongs to takes too long, or Ctrl-C was pressed.
 void check_step();
 
-// While it lives, the calling thread is in such a step: it may take so many seconds (0: any), the process may take half
+// While it lives, the calling thread is in such a step: it may compute so many seconds (0: any), the process may take half
 // of the memory that was free at the beginning, and Ctrl-C ends it at once. Steps do not nest: an inner one changes
 // nothing.
 class StepLimit {

@@ -29,7 +29,8 @@ using OptionSchema = std::vector<OptionInfo>;
 
 std::string to_string(const OptionValue& value);
 
-// `name` or `name:key=value,key=value`, not yet checked against a schema.
+// `name` or `name:key=value,key=value`, not yet checked against a schema. A value with commas is written in parentheses:
+// `mutate:set=(rotation,blur:w=2),alpha=0.3`.
 struct Spec {
   std::string name;
   std::vector<std::pair<std::string, std::string>> settings;

@@ -67,6 +67,8 @@ class Profile {
 };
 
 // `data` or a sample of it, drawn by `seed` without repeats; size 0: all.
+Dataset profile_sample(const Dataset& data, std::int64_t size, std::uint64_t seed);
+// Learned from such a sample.
 std::shared_ptr<const Profile> learn_profile(Tracer& tracer, const std::vector<Spec>& criteria, const Dataset& data,
                                              std::int64_t size, std::uint64_t seed);
 

@@ -24,6 +24,7 @@ struct CampaignSubject {
   std::shared_ptr<const Profile> profile;  // null where the guide needs none
   std::string profile_source;              // for the record
   const Dataset* style = nullptr;          // null: the seeds
+  const Dataset* train = nullptr;          // what the guide absorbs at the beginning, where settings say so
 };
 
 struct CampaignOptions {

@@ -1,4 +1,4 @@
-// What a campaign mutates: the seeds, and every mutant its guide kept.
+// What a campaign starts from: the seeds, and every candidate its guide kept.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-#include "galvani/mutate/catalogue.h"
 
 namespace galvani {
 
@@ -18,8 +17,9 @@ struct Entry {
   std::int64_t parent = 0;  // 0: a seed
   std::int64_t seed = 0;
   std::int64_t label = 0;
-  std::int64_t iteration = 0;    // in which it was added; 0: a seed
-  std::int64_t affine_step = 0;  // the entry of its lineage that is the affine step, itself included; 0: none
+  std::int64_t iteration = 0;  // in which it was added; 0: a seed
+  std::int64_t origin = 0;     // which worker found it; 0: the campaign itself
+  std::string memo;            // what its generator has to know of the lineage
   double gain = 0;
   std::int64_t picks = 0;
 };
@@ -29,8 +29,7 @@ struct Entry {
 class Corpus {
  public:
   using Fetch = std::function<at::Tensor(std::int64_t id)>;
-  // `set` applies the affine steps of which references are made.
-  Corpus(const MutatorSet& set, Fetch fetch, std::int64_t cache_bytes);
+  Corpus(Fetch fetch, std::int64_t cache_bytes);
 
   std::int64_t size() const { return static_cast<std::int64_t>(entries_.size()); }
   const std::vector<Entry>& entries() const { return entries_; }  // entry `id` is at id - 1
@@ -38,29 +37,22 @@ class Corpus {
 
   // A seed: it is its own.
   std::int64_t add_seed(std::int64_t label, double gain, const at::Tensor& image);
-  // A mutant of `parent`; `affine`: its lineage has had the affine step, with this rule if it is the first to say so.
-  // `image` may be undefined: it is in the store.
-  std::int64_t add(std::int64_t parent, std::int64_t iteration, const Rule& rule, bool affine, double gain,
-                   const at::Tensor& image);
+  // A candidate made of `parent`. `image` may be undefined: it is in the store.
+  std::int64_t add(std::int64_t parent, std::int64_t iteration, std::string memo, double gain, const at::Tensor& image);
   void count_pick(std::int64_t id) { ++entries_[static_cast<std::size_t>(id - 1)].picks; }
   void set_gain(std::int64_t id, double gain) { entries_[static_cast<std::size_t>(id - 1)].gain = gain; }
   void set_picks(std::int64_t id, std::int64_t picks) { entries_[static_cast<std::size_t>(id - 1)].picks = picks; }
 
-  // [C, H, W] uint8.
+  // As files hold it.
   at::Tensor image(std::int64_t id);
-  // What the validity of its mutants is measured against: the seed, with the lineage's affine step if it had one.
-  at::Tensor reference(std::int64_t id);
-  bool affine_used(std::int64_t id) const { return at(id).affine_step != 0; }
 
  private:
-  at::Tensor cached(std::int64_t key, const std::function<at::Tensor()>& make);
+  at::Tensor cached(std::int64_t id, const std::function<at::Tensor()>& make);
 
-  const MutatorSet& set_;
   Fetch fetch_;
   std::int64_t cache_bytes_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::int64_t, Rule> affine_rules_;  // of entries that are an affine step
-  // Most recently used first. Keys: an entry's id for its image, its negative for the reference an affine step made.
+  // Images by the entries' ids, the most recently used first.
   std::list<std::pair<std::int64_t, at::Tensor>> cache_;
   std::unordered_map<std::int64_t, std::list<std::pair<std::int64_t, at::Tensor>>::iterator> cache_index_;
   std::int64_t cached_bytes_ = 0;

@@ -34,7 +34,7 @@ struct CampaignStatus {
   double since_kept = 0;               // seconds since a mutant was kept last; negative: none in this session
   double since_fault = 0;              // likewise
   std::int64_t picks_since_kept = 0;   // what patience looks at
-  std::vector<YieldRecord> mutators;   // by name
+  std::vector<YieldRecord> kinds;      // of the generator, by name
   std::vector<YieldRecord> classes;    // of the seeds' labels
   std::vector<FaultRecord> recent;     // the newest faults, newest first, at most kRecent
   std::vector<TimelinePoint> history;  // at most kHistory points, evenly thinned, the newest included

@@ -17,7 +17,7 @@
 
 namespace galvani {
 
-// From the seed to a mutant: rules in the order they were applied, and what each step made.
+// From the seed to a candidate: provenances in the order they were applied, and what each step made.
 struct Lineage {
   std::int64_t seed = 0;
   std::vector<std::string> rules;
@@ -50,7 +50,7 @@ class CampaignReader {
   // At most `points` of them, evenly spaced by batch, the first and the last included; 0: all. The first is the state
   // before the first batch: what the seeds cover.
   std::vector<TimelinePoint> timeline(std::size_t points = 0) const;
-  std::vector<YieldRecord> mutators() const;       // by name
+  std::vector<YieldRecord> kinds() const;          // of the generator, by name
   std::vector<YieldRecord> by_class() const;       // of the seeds' labels, in order
   std::vector<ConfusionRecord> confusion() const;  // what occurs, by label and verdict
 

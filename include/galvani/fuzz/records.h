@@ -27,20 +27,24 @@ struct WrongSeedRecord {
   double confidence = 0;
 };
 
-// How a mutant came to be and what the model said.
+// How a candidate came to be and what the model said.
 struct MutantRecord {
   std::int64_t id = 0;
   std::int64_t parent = 0;  // a seed or a kept mutant
   std::int64_t seed = 0;    // where the lineage starts
   std::int64_t iteration = 0;
   std::int64_t slot = 0;
-  std::string rule;     // what was done to the parent
-  bool affine = false;  // the lineage has had its affine step
+  std::string rule;     // its provenance: what was done to the parent
+  bool affine = false;  // its generator has a memo of the lineage: of mutation, the affine step it has had
   std::int64_t label = 0;
   std::int64_t predicted = 0;  // kNotANumber: scores that are not finite; such a mutant is a fault and never kept
   double confidence = 0;       // of the predicted class
   bool distinct = true;        // the first of its kind with these pixels and this label
   std::string sha256;          // of the pixels
+  std::int64_t origin = 0;     // which worker found it; 0: the campaign itself
+  bool unrepeatable = false;   // the provenance alone cannot make it again
+  std::string figures;         // the generator's own, as a JSON object; empty: none
+  std::string metadata;        // the guide's, likewise
 };
 
 struct InputRecord : MutantRecord {  // kept
@@ -80,6 +84,7 @@ struct CampaignCounters {
   std::int64_t reexamined = 0;  // verdicts that were decided in canonical form
   double covered = 0;           // in the guide's unit
   double coverable = 0;         // 0: without end
+  std::int64_t passes = 0;  // of inputs through the network: candidates, and what generator and guide ran themselves
   double coverage() const { return coverable > 0 ? covered / coverable : covered; }
 };
 

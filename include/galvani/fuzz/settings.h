@@ -16,29 +16,65 @@ namespace galvani {
 struct CampaignSettings {
   std::string guide = "kmnc";
   std::string scheduler = "decay";
-  std::string mutators = "nsgen";
-  std::int64_t seeds = 1000;  // inputs the model gets right
-  std::int64_t energy = 64;   // mutants a pick
-  std::int64_t batch = 16;    // picks that are evaluated together
-  double alpha = 0.2;         // validity (Validity)
-  double beta = 0.4;
-  std::int64_t max_tries = 50;   // for a valid mutant
-  std::int64_t patience = 200;   // picks without a kept mutant after which a guide counts as saturated
-  bool stop_at_kept = false;     // a pick ends with its first kept mutant (NSGen's algorithm 1)
-  bool reset_when_full = false;  // a saturated guide starts again from nothing (NSGen 7.3)
+  std::string generator = "mutate";
+  std::int64_t seeds = 1000;
+  std::int64_t energy = 64;
+  std::int64_t batch = 16;
+  std::int64_t patience = 200;
+  bool stop_at_kept = false;     // NSGen's algorithm 1
+  bool reset_when_full = false;  // NSGen 7.3
+  std::string absorb = "seeds";
+  std::string wrong_seeds = "leave";
   std::uint64_t seed = 0;
   std::string taps = "default";
   std::string neurons = "channel";
 };
 
+// How a setting is called on the command line and in campaign.toml, and what it is.
+struct SettingInfo {
+  const char* name;
+  const char* help;
+  double low = 0;  // of numbers
+  double high = 0;
+  std::vector<std::string> choices = {};  // of texts; empty: anything
+};
+
+// visit(info, value) for every setting, in the order of campaign.toml. `seed`, `taps` and `neurons` are shared with
+// other verbs, whose flags set them.
+template <class Settings, class Visit>
+void for_each_setting(Settings& s, Visit&& visit) {
+  constexpr double kMany = 1LL << 40;
+  constexpr double kBatch = 1 << 20;
+  visit(SettingInfo{"guide", "which candidates to keep (see --list)"}, s.guide);
+  visit(SettingInfo{"scheduler", "which input to pick next (see --list)"}, s.scheduler);
+  visit(SettingInfo{"generator", "how candidates are made (see --list)"}, s.generator);
+  visit(SettingInfo{"seeds", "how many inputs to start from", 1, kMany}, s.seeds);
+  visit(SettingInfo{"energy", "candidates of an input that was picked", 1, kBatch}, s.energy);
+  visit(SettingInfo{"batch", "picks evaluated together", 1, kBatch}, s.batch);
+  visit(SettingInfo{"patience", "picks without a kept candidate that count as full", 1, kMany}, s.patience);
+  visit(SettingInfo{"stop-at-kept", "an input that was picked gives no more once a candidate is kept (NSGen's loop)"},
+        s.stop_at_kept);
+  visit(SettingInfo{"reset-when-full", "forget what is covered when nothing more can be, and go on"},
+        s.reset_when_full);
+  visit(SettingInfo{"absorb", "what counts as covered at the start", 0, 0, {"seeds", "train"}}, s.absorb);
+  visit(SettingInfo{"wrong-seeds", "inputs that the model gets wrong as they are", 0, 0, {"leave", "keep"}},
+        s.wrong_seeds);
+  visit(SettingInfo{"seed", "of all random numbers"}, s.seed);
+  visit(SettingInfo{"taps", "the layers looked at"}, s.taps);
+  visit(SettingInfo{"neurons", "what counts as one", 0, 0, {"channel", "unit"}}, s.neurons);
+}
+
 // What the machine makes of a few inputs, taken when a campaign begins and again whenever it is gone on with.
 struct Probe {
-  std::string model;     // scores, traces and gains of the first seeds
-  std::string mutation;  // the first seed after rules of every family
+  std::string model;      // scores, traces and gains of the first seeds
+  std::string generator;  // what it makes of the first seed
 };
 
 // Where the settings were applied. Hashes are SHA-256.
 struct CampaignRecord {
+  // Of the file. Version 2 knew mutators only, as settings of their own; a campaign keeps the version it began with.
+  static constexpr int kNewest = 3;
+  int format = kNewest;
   CampaignSettings settings;
   std::string version;  // of Galvani
   std::string model;    // absolute path
@@ -53,18 +89,31 @@ struct CampaignRecord {
   std::string profile_sha256;  // of what it holds
   std::string style;           // the style source's spec; empty: the seeds
   std::string style_sha256;
-  std::string style_network_sha256;  // of the networks that mutators name; empty: none does
+  std::string generator_sha256;  // of the files it needs, such as style networks; empty: none
+  std::string guide_sha256;      // likewise
   Probe probe;
 
-  std::string to_toml() const;
+  std::string to_toml() const;  // REQUIRES the newest format
   static CampaignRecord from_toml(const std::filesystem::path& path);
   // SHA-256 of every value but paths and versions: what the store is tied to.
   std::string identity() const;
-  // What the user chose, as (name, text), in the order of the file.
+  // What the user chose, as (name, text), in the order of for_each_setting.
   std::vector<std::pair<std::string, std::string>> choices() const;
   // One sentence a difference that matters, such as "guide is kmnc:k=100 there and nc:threshold=0.75 here"; empty: it
   // is the same campaign. Paths and versions do not matter, content does.
   std::vector<std::string> differences(const CampaignRecord& wanted) const;
+
+ private:
+  // Version 2's settings of mutation, as they stand in its file.
+  struct Mutation {
+    std::string mutators;
+    double alpha = 0;
+    double beta = 0;
+    std::int64_t max_tries = 0;
+  };
+  template <class Record, class Visit>
+  static void for_each_value(Record& record, Visit&& visit);
+  Mutation mutation_;
 };
 
 // When to stop; the first one reached counts, at the end of a batch. Not part of a campaign's identity.

@@ -40,6 +40,7 @@ struct CampaignFigure {
   // It counts in a campaign. One that does not is left out of means and tests, such as the time per fault where there
   // is none.
   bool (*defined)(const CampaignSummary&);
+  bool of_guide = false;  // campaigns with different guides cannot be compared by it
 };
 const std::vector<CampaignFigure>& campaign_figures();
 Figures figures_of(const CampaignSummary& summary);  // all of them

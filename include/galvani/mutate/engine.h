@@ -53,6 +53,7 @@ class MutationEngine {
   struct Options {
     Validity validity;
     int max_tries = 50;
+    bool exempt_style = false;  // mutators of the style group are not held to the bounds
   };
   // `context.shape` is that of every parent.
   MutationEngine(const std::string& mutators, const MutationContext& context, const Options& options);

@@ -11,7 +11,7 @@
 
 namespace galvani {
 
-enum class GroupBy { guide, mutators, model, settings };
+enum class GroupBy { guide, generator, model, settings };
 GroupBy parse_group_by(const std::string& text);  // usage error if it is none
 
 struct ComparedRun {

@@ -23,8 +23,6 @@ struct FaultQuery {
 void for_each_match(const CampaignReader& reader, const FaultQuery& query,
                     const std::function<void(const FaultRecord&)>& visit);
 
-std::string mutator_of(const std::string& rule);  // "blur" of "blur:kind=box,size=3"
-
 struct FaultGroup {
   std::int64_t label = 0;
   std::int64_t predicted = 0;

@@ -23,7 +23,7 @@ struct ShrinkOptions {
 struct ShrunkFault {
   FaultRecord fault;
   std::vector<std::string> rules_before;
-  std::vector<std::string> rules;  // a part of them, in the same order; the affine step may be weaker
+  std::vector<std::string> rules;  // a part of them, in the same order; a step may be weaker
   Change before;                   // against the reference: the seed, with the lineage's affine step if it has one
   Change after;
   std::int64_t predicted = 0;  // what the result is taken for

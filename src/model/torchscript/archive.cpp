@@ -189,8 +189,9 @@ torch::jit::Module load_checked(const std::string& archive, const std::vector<Co
 // LibTorch's parser and compiler can crash on hostile code, or never end. A child process tries first, so that only the
 // child dies; what it throws is left for the real load to report.
 void try_in_child(const std::string& archive, const std::vector<Code>& code, const std::string& label) {
-  constexpr unsigned kLongestLoad = 30;         // seconds
-  constexpr std::size_t kPerSecond = 20 << 20;  // bytes of a large file that earn it a second more
+  constexpr unsigned kLongestLoad = 6;         // seconds of computing
+  constexpr std::size_t kPerSecond = 4 << 20;  // bytes of a large file that earn it a second more
+  constexpr unsigned kLongestWait = 10;        // times that by the clock
   unsigned seconds = kLongestLoad + static_cast<unsigned>(archive.size() / kPerSecond);
   pid_t child = ::fork();
   if (child < 0) fail(ErrorCode::environment, "{}: cannot be checked: {}", label, std::strerror(errno));
@@ -198,12 +199,14 @@ void try_in_child(const std::string& archive, const std::vector<Code>& code, con
     int nowhere = ::open("/dev/null", O_WRONLY);
     ::dup2(nowhere, STDOUT_FILENO);
     ::dup2(nowhere, STDERR_FILENO);
-    for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM, SIGINT, SIGTERM, SIGHUP})
+    for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM, SIGXCPU, SIGINT, SIGTERM, SIGHUP})
       ::signal(signal, SIG_DFL);
     rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
     ::setrlimit(RLIMIT_FSIZE, &none);
-    ::alarm(seconds);
+    rlimit computing{seconds, seconds + 1};
+    ::setrlimit(RLIMIT_CPU, &computing);
+    ::alarm(seconds * kLongestWait);
     try {
       load_checked(archive, code, label);
     } catch (...) {
@@ -214,8 +217,8 @@ void try_in_child(const std::string& archive, const std::vector<Code>& code, con
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   check_interrupt();
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-    bad_input("{}: LibTorch does not finish loading it within {} s", label, seconds);
+  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGXCPU))
+    bad_input("{}: LibTorch does not finish loading it within {} s of computing", label, seconds);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) bad_input("{}: LibTorch crashes when it loads it", label);
 }
 

@@ -54,10 +54,9 @@ Json settings(const CampaignReader& reader, const CampaignSummary& s) {
   if (!r.profile.empty()) add("profile of training data", r.profile);
   if (!r.style.empty()) add("style source", r.style);
   add("guide", set.guide);
-  add("mutators", set.mutators);
+  add("generator", set.generator);
   add("scheduler", set.scheduler);
   add("seed of the campaign", std::to_string(set.seed));
-  add("validity", fmt::format("alpha {:g}, beta {:g}", set.alpha, set.beta));
   add("energy, batch", fmt::format("{}, {}", set.energy, set.batch));
   add("seeds", format_count(static_cast<std::int64_t>(reader.seeds().size())));
   add("inputs wrong from the start", format_count(static_cast<std::int64_t>(reader.wrong_seeds().size())));

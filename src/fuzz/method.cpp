@@ -1,0 +1,55 @@
+#include "galvani/fuzz/method.h"
+
+#include <fmt/format.h>
+
+#include "galvani/base/error.h"
+#include "galvani/base/options.h"
+#include "galvani/fuzz/guide.h"
+
+namespace galvani {
+namespace {
+
+Method by_guide(const std::string& name, const std::string& help, const std::string& guide) {
+  Method method{name, help, {}};
+  GuideDefaults defaults = guide_defaults(Spec::parse(guide));
+  method.settings.guide = guide;
+  method.settings.generator = defaults.generator;
+  method.settings.scheduler = defaults.scheduler;
+  return method;
+}
+
+// As the authors' program runs, which is not quite what their paper says: wider bounds of validity, none for style,
+// coverage that starts from what the training sample covers, and seeds that the model gets wrong.
+Method nlc() {
+  Method method = by_guide("nlc", "neuron layer coverage, as its authors' program runs it", "nlc");
+  method.settings.generator = "mutate:validity=nlc-code";
+  method.settings.absorb = "train";
+  method.settings.wrong_seeds = "keep";
+  return method;
+}
+
+}  // namespace
+
+const std::vector<Method>& methods() {
+  static const std::vector<Method> all = {
+      by_guide("deephunter", "coverage with all transformations of DeepHunter", "deephunter"),
+      by_guide("dh-d", "the same with the differentiable ones (the Revisiting study)", "deephunter:group=d"),
+      by_guide("dh-n", "the same with the others", "deephunter:group=n"),
+      nlc(),
+      by_guide("random", "keeps every valid candidate: the control", "random"),
+  };
+  return all;
+}
+
+const Method& find_method(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Method& method : methods()) {
+    if (method.name == name) return method;
+    names.push_back(method.name);
+  }
+  std::string near = nearest_word(name, names);
+  if (!near.empty()) bad_usage("there is no method called '{}'; did you mean '{}'?", printable(name), near);
+  bad_usage("there is no method called '{}'; known are {}", printable(name), fmt::format("{}", fmt::join(names, ", ")));
+}
+
+}  // namespace galvani

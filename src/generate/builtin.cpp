@@ -1,0 +1,46 @@
+#include "generate/builtin.h"
+
+#include <algorithm>
+
+namespace galvani {
+namespace {
+
+// A choice that stands for values of other options, unless those are given themselves.
+struct Preset {
+  const char* generator;
+  const char* option;
+  const char* choice;
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+const std::vector<Preset>& presets() {
+  static const std::vector<Preset> table = {
+      // What the NLC authors' program runs with, whatever their paper says.
+      {"mutate", "validity", "nlc-code", {{"alpha", "0.4"}, {"beta", "0.8"}, {"exempt", "style"}}},
+  };
+  return table;
+}
+
+}  // namespace
+
+const GeneratorRegistry& generators() {
+  static const GeneratorRegistry registry("generator", {mutate_generator_entry(), noise_generator_entry()});
+  return registry;
+}
+
+std::string resolved_generator(const Spec& spec) {
+  Spec full = spec;
+  auto given = [&](const std::string& name) {
+    return std::find_if(spec.settings.begin(), spec.settings.end(), [&](const auto& s) { return s.first == name; });
+  };
+  for (const Preset& preset : presets()) {
+    auto chosen = given(preset.option);
+    if (spec.name != preset.generator || chosen == spec.settings.end() || chosen->second != preset.choice) continue;
+    for (const auto& setting : preset.settings) {
+      if (given(setting.first) == spec.settings.end()) full.settings.push_back(setting);
+    }
+  }
+  return generators().options(full).str();
+}
+
+}  // namespace galvani

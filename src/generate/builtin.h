@@ -1,0 +1,12 @@
+// The entries of this room's table; each is defined in a file of its own.
+#pragma once
+
+#include "galvani/generate/generator.h"
+
+namespace galvani {
+
+using GeneratorEntry = GeneratorRegistry::Entry;
+GeneratorEntry mutate_generator_entry();
+GeneratorEntry noise_generator_entry();
+
+}  // namespace galvani

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
 #include "galvani/base/progress.h"
@@ -11,8 +10,6 @@
 #include "galvani/model/evaluate.h"
 
 namespace galvani::cli {
-
-using nlohmann::json;
 
 std::string yields_text(const char* title, const std::vector<YieldRecord>& yields) {
   Table table({title, ">mutants", ">valid", ">outputs", ">faults", ">faults/valid", ">kept faults"});
@@ -25,10 +22,10 @@ std::string yields_text(const char* title, const std::vector<YieldRecord>& yield
   return table.str();
 }
 
-json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
+Json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
   const CampaignCounters& c = s.counters;
   const CampaignRecord& record = reader.record();
-  json j = {{"folder", reader.folder().string()},
+  Json j = {{"folder", reader.folder().string()},
             {"model", record.model},
             {"data", record.data},
             {"guide", record.settings.guide},
@@ -46,14 +43,14 @@ json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
             {"rft", s.rft},
             {"rft_all", s.rft_all},
             {"seconds", s.seconds},
-            {"fre", c.kept_faults > 0 ? json(s.fre) : json()},
-            {"fre_all", c.faults > 0 ? json(s.fre_all) : json()},
+            {"fre", c.kept_faults > 0 ? Json(s.fre) : Json()},
+            {"fre_all", c.faults > 0 ? Json(s.fre_all) : Json()},
             {"classes", s.classes},
             {"predicted_classes", s.predicted},
             {"transitions", s.transitions},
             {"oi", s.impartiality},
             {"covered", c.covered},
-            {"coverable", c.coverable > 0 ? json(c.coverable) : json()},
+            {"coverable", c.coverable > 0 ? Json(c.coverable) : Json()},
             {"coverage", c.coverage()},
             {"resets", c.resets},
             {"reexamined", c.reexamined}};
@@ -87,16 +84,6 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
   table.add({"work", fmt::format("{} iterations, {} mutants ({} valid) in {}, {:.0f}/s", n(c.iterations), n(c.mutants),
                                  n(c.valid), format_duration(s.seconds), rate)});
   return table.str();
-}
-
-std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record) {
-  Network::Options options;
-  options.flags = record.preprocess;
-  options.execution = record.execution;
-  std::unique_ptr<Network> network = Network::load(record.model, options);
-  if (network->info().sha256 != record.model_sha256)
-    bad_input("{}: is not the model of the campaign any more; its content has changed", record.model);
-  return network;
 }
 
 }  // namespace galvani::cli

@@ -3,27 +3,26 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
 #include "galvani/base/table.h"
+#include "gate_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 struct CompareFlags {
   std::vector<std::string> folders;
   std::string by = "guide";
   std::vector<std::string> shown = {"faults", "rft"};
   std::string plot;
+  GateFlags gates;
 };
 
 std::size_t measure_index(const std::string& name) {
@@ -46,29 +45,29 @@ std::string spread(const MeasuredGroup& m) {
   return m.values.size() < 2 ? number(m.mean) : fmt::format("{} ± {}", number(m.mean), number(m.deviation));
 }
 
-json as_json(const Comparison& c, const CompareFlags& flags) {
-  json j = {{"by", flags.by},
+Json as_json(const Comparison& c, const CompareFlags& flags) {
+  Json j = {{"by", flags.by},
             {"notes", c.notes},
-            {"runs", json::array()},
-            {"groups", json::array()},
-            {"tests", json::array()}};
+            {"runs", Json::array()},
+            {"groups", Json::array()},
+            {"tests", Json::array()}};
   for (const ComparedRun& run : c.runs) {
-    json row = {{"folder", run.folder.string()},
+    Json row = {{"folder", run.folder.string()},
                 {"group", c.groups[run.group].name},
                 {"seed", run.record.settings.seed},
                 {"iterations", run.summary.counters.iterations},
                 {"seconds", run.summary.seconds}};
-    for (const Measure& m : measures()) row[m.name] = m.defined(run.summary) ? json(m.of(run.summary)) : json();
+    for (const CampaignFigure& m : measures()) row[m.name] = m.defined(run.summary) ? Json(m.of(run.summary)) : Json();
     j["runs"].push_back(row);
   }
   for (const Group& group : c.groups) {
-    json row = {{"name", group.name}, {"runs", group.runs.size()}};
+    Json row = {{"name", group.name}, {"runs", group.runs.size()}};
     for (std::size_t m = 0; m < measures().size(); ++m) {
       const MeasuredGroup& measured = group.measured[m];
       row[measures()[m].name] =
           measured.values.empty()
-              ? json()
-              : json({{"mean", measured.mean}, {"sd", measured.deviation}, {"n", measured.values.size()}});
+              ? Json()
+              : Json({{"mean", measured.mean}, {"sd", measured.deviation}, {"n", measured.values.size()}});
     }
     j["groups"].push_back(row);
   }
@@ -87,7 +86,7 @@ json as_json(const Comparison& c, const CompareFlags& flags) {
 
 void print(const Comparison& c, const CompareFlags& flags) {
   std::vector<std::string> titles = {flags.by, ">runs"};
-  for (const Measure& m : measures()) titles.push_back(std::string(">") + m.title);
+  for (const CampaignFigure& m : measures()) titles.push_back(std::string(">") + m.title);
   Table table(titles);
   for (const Group& group : c.groups) {
     std::vector<std::string> row = {printable(group.name, 60), std::to_string(group.runs.size())};
@@ -112,7 +111,8 @@ void print(const Comparison& c, const CompareFlags& flags) {
   for (const std::string& note : c.notes) say("note: {}\n", note);
 }
 
-void run(const Common& common, const CompareFlags& flags) {
+void run(Common& common, const CompareFlags& flags) {
+  flags.gates.check(names_of(figures_of(Comparison())));
   GroupBy by = parse_group_by(flags.by);
   for (const std::string& name : flags.shown) measure_index(name);
   Comparison comparison = compare_runs({flags.folders.begin(), flags.folders.end()}, by);
@@ -122,30 +122,32 @@ void run(const Common& common, const CompareFlags& flags) {
   } else {
     print(comparison, flags);
   }
+  flags.gates.judge(common, figures_of(comparison), {"galvani compare by " + flags.by, flags.folders.front(), 0, {}});
 }
 
 }  // namespace
 
-void add_compare_verb(CLI::App& app, Common& common) {
+void add_compare_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<CompareFlags>();
-  CLI::App* verb = make_verb(
+  Verb& verb = make_verb(
       app, common, "compare", "repeated campaigns side by side: means, Mann-Whitney U, A12",
       "  galvani compare kmnc-1 kmnc-2 kmnc-3 random-1 random-2 random-3\n"
       "  galvani compare runs/* --by generator --measure distinct --plot growth.svg\n"
       "Each line of the second table asks whether one group is larger than the other: p of the two-sided\n"
       "Mann-Whitney U test (exact; ~: approximated), corrected for the number of pairs by Holm's method, and\n"
       "A12, how often a run of the first beats one of the second.");
-  verb->add_option("runs", flags->folders, "the campaigns' folders")->required();
-  verb->add_option("--by", flags->by, "what a group shares: guide, generator, model, or all settings but the seed")
-      ->capture_default_str();
-  verb->add_option(
+  verb.add_option("runs", flags->folders, "the campaigns' folders").required();
+  verb.add_option("--by", flags->by, "what a group shares: guide, generator, model, or all settings but the seed")
+      .show_default();
+  verb.add_option(
           "--measure", flags->shown,
           "tests to print: faults, distinct, not-a-number, kept-faults, outputs, rft, fre, coverage, classes, oi "
           "(--json has all)")
-      ->delimiter(',')
-      ->capture_default_str();
-  verb->add_option("--plot", flags->plot, "write growth curves as SVG");
-  verb->callback([&common, flags] { run(common, *flags); });
+      .separated_by(',')
+      .show_default();
+  verb.add_option("--plot", flags->plot, "write growth curves as SVG");
+  flags->gates.add_to(verb, "faults-p<0.05");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

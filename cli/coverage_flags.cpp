@@ -2,47 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
-#include "galvani/base/error.h"
 #include "galvani/base/table.h"
 #include "galvani/coverage/criterion.h"
 
 namespace galvani::cli {
 
-void NeuronFlags::add_to(CLI::App& verb) {
-  verb.add_option("--taps", taps, "taps to observe: default, relu, all, or names and globs")->capture_default_str();
+void NeuronFlags::add_to(Verb& verb) {
+  verb.add_option("--taps", taps, "taps to observe: default, relu, all, or names and globs").show_default();
   verb.add_option("--neurons", neurons, "what a neuron is: a channel (its mean over space) or every unit")
-      ->check(CLI::IsMember({"channel", "unit"}))
-      ->capture_default_str();
+      .check(OneOf{{"channel", "unit"}})
+      .show_default();
 }
 
 Tracer NeuronFlags::tracer(Network& network) const {
   return {network, network.select_taps(taps), neurons == "unit" ? NeuronUnit::unit : NeuronUnit::channel};
 }
 
-void ProfileFlags::add_to(CLI::App& verb) {
+void ProfileFlags::add_to(Verb& verb) {
   verb.add_option("--profile", file, "what is known of the training data: a file of `galvani profile`");
   verb.add_option("--train", train, "training data to make a profile from on the spot");
-  verb.add_option("--profile-size", size, "how many inputs of --train are drawn: a number, or all")
-      ->capture_default_str();
-}
-
-std::int64_t parse_profile_size(const std::string& text) {
-  if (text == "all") return 0;
-  std::int64_t n = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 1)
-    bad_usage("--profile-size is '{}', but must be a number above 0, or all", printable(text));
-  return n;
-}
-
-std::shared_ptr<const Profile> ProfileFlags::get(Tracer& tracer, const std::vector<Spec>& criteria,
-                                                 std::uint64_t seed) const {
-  if (!file.empty() && !train.empty()) bad_usage("--profile and --train exclude each other");
-  if (!file.empty()) return Profile::load(file, tracer.layout());
-  if (train.empty()) return nullptr;
-  return learn_profile(tracer, criteria, open_data(train, "train"), parse_profile_size(size), seed);
+  verb.add_option("--profile-size", size, "how many inputs of --train are drawn: a number, or all").show_default();
 }
 
 std::string list_criteria() {

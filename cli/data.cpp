@@ -3,12 +3,11 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/data/catalogue.h"
@@ -22,7 +21,6 @@ namespace galvani::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr std::int64_t kPiece = 1024;  // inputs looked at together
 
@@ -33,7 +31,7 @@ std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t 
 // --- list
 
 void list_data(const Common& common) {
-  json entries = json::array();
+  Json entries = Json::array();
   Table table({"name", ">train", ">test", "shape", ">classes", "content", "from", "fetched"});
   for (const CatalogueEntry& entry : catalogue()) {
     auto folder = data_folder(entry);
@@ -49,7 +47,7 @@ void list_data(const Common& common) {
                        {"classes", entry.class_names},
                        {"origin", entry.origin},
                        {"ready", entry.built_in() || folder},
-                       {"folder", folder ? json(folder->string()) : json()}});
+                       {"folder", folder ? Json(folder->string()) : Json()}});
   }
   if (common.json) {
     print_json(entries, 2);
@@ -58,9 +56,9 @@ void list_data(const Common& common) {
   say("{}", table.str());
 }
 
-void add_list(CLI::App& data, Common& common) {
-  CLI::App* list = make_verb(data, common, "list", "the data sets known by name", "  galvani data list\n");
-  list->callback([&common] { list_data(common); });
+void add_list(Verb& data, Common& common) {
+  Verb& list = make_verb(data, common, "list", "the data sets known by name", "  galvani data list\n");
+  list.callback([&common] { list_data(common); });
 }
 
 // --- get
@@ -75,7 +73,7 @@ void get_all(const GetRequest& request, const Common& common) {
   std::vector<const CatalogueEntry*> entries;
   for (const std::string& name : request.names) entries.push_back(&catalogue_entry(name));
   if (!request.from.empty() && entries.size() != 1) bad_usage("--from goes with one data set, not {}", entries.size());
-  json result = json::array();
+  Json result = Json::array();
   for (const CatalogueEntry* entry : entries) {
     std::string place = "built in";
     std::string remark = "is built in: nothing to fetch";
@@ -93,15 +91,15 @@ void get_all(const GetRequest& request, const Common& common) {
   if (common.json) print_json(result, 2);
 }
 
-void add_get(CLI::App& data, Common& common) {
-  CLI::App* get = make_verb(data, common, "get", "fetch data sets into the cache",
-                            "  galvani data get mnist\n"
-                            "  galvani data get mnist fashion-mnist cifar10\n"
-                            "  galvani data get cifar10 --from cifar-10-batches-bin\n");
+void add_get(Verb& data, Common& common) {
+  Verb& get = make_verb(data, common, "get", "fetch data sets into the cache",
+                        "  galvani data get mnist\n"
+                        "  galvani data get mnist fashion-mnist cifar10\n"
+                        "  galvani data get cifar10 --from cifar-10-batches-bin\n");
   auto request = std::make_shared<GetRequest>();
-  get->add_option("name", request->names, "which (see: galvani data list)")->required();
-  get->add_option("--from", request->from, "take the standard files from this folder instead of fetching them");
-  get->callback([request, &common] { get_all(*request, common); });
+  get.add_option("name", request->names, "which (see: galvani data list)").required();
+  get.add_option("--from", request->from, "take the standard files from this folder instead of fetching them");
+  get.callback([request, &common] { get_all(*request, common); });
 }
 
 // --- info
@@ -216,11 +214,11 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
     print_info(data, statistics, sheet);
     return;
   }
-  json classes = json::array();
+  Json classes = Json::array();
   for (std::size_t c = 0; c < statistics.counts.size(); ++c)
     classes.push_back(
         {{"label", c}, {"name", data.class_name(static_cast<std::int64_t>(c))}, {type.noun(), statistics.counts[c]}});
-  json result = {{"name", data.name},
+  Json result = {{"name", data.name},
                  {type.noun(), data.size()},
                  {"shape", type.shape},
                  {"mean", statistics.mean},
@@ -238,16 +236,16 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
   print_json(result, 2);
 }
 
-void add_info(CLI::App& data, Common& common) {
-  CLI::App* info = make_verb(data, common, "info", "count, measure and draw a contact sheet",
-                             "  galvani data info digits:train\n"
-                             "  galvani data info 'mnist:test[class=3]' -o threes.png\n"
-                             "  galvani data info photos/ --json\n");
+void add_info(Verb& data, Common& common) {
+  Verb& info = make_verb(data, common, "info", "count, measure and draw a contact sheet",
+                         "  galvani data info digits:train\n"
+                         "  galvani data info 'mnist:test[class=3]' -o threes.png\n"
+                         "  galvani data info photos/ --json\n");
   auto spec = std::make_shared<std::string>();
   auto sheet = std::make_shared<std::string>();
-  info->add_option("data", *spec, "what to look at, such as mnist:test[:1000] or a path")->required();
-  info->add_option("-o,--output", *sheet, "where to draw the contact sheet (default: <name>-sheet.png)");
-  info->callback([spec, sheet, &common] { inform(*spec, *sheet, common); });
+  info.add_option("data", *spec, "what to look at, such as mnist:test[:1000] or a path").required();
+  info.add_option("-o,--output", *sheet, "where to draw the contact sheet (default: <name>-sheet.png)");
+  info.callback([spec, sheet, &common] { inform(*spec, *sheet, common); });
 }
 
 // --- export
@@ -273,33 +271,33 @@ void export_data(const ExportRequest& request, const Common& common) {
   }
 }
 
-void add_export(CLI::App& data, Common& common) {
-  CLI::App* verb = make_verb(data, common, "export", "write images and labels to files",
-                             "  galvani data export 'digits:test[:100]' -o digits --to folder\n"
-                             "  galvani data export cifar10:test -o cifar.npz --to npz\n"
-                             "  galvani data export digits:train -o mydigits --to idx\n");
+void add_export(Verb& data, Common& common) {
+  Verb& verb = make_verb(data, common, "export", "write images and labels to files",
+                         "  galvani data export 'digits:test[:100]' -o digits --to folder\n"
+                         "  galvani data export cifar10:test -o cifar.npz --to npz\n"
+                         "  galvani data export digits:train -o mydigits --to idx\n");
   auto request = std::make_shared<ExportRequest>();
-  verb->add_option("data", request->spec, "what to write, such as mnist:test[:1000] or a path")->required();
-  verb->add_option("-o,--output", request->output, "the folder or file to write")->required();
-  verb->add_option("--to", request->format, "folder (PNG files and labels.csv), npz, or idx")
-      ->check(CLI::IsMember({"folder", "npz", "idx"}))
-      ->capture_default_str();
-  verb->callback([request, &common] { export_data(*request, common); });
+  verb.add_option("data", request->spec, "what to write, such as mnist:test[:1000] or a path").required();
+  verb.add_option("-o,--output", request->output, "the folder or file to write").required();
+  verb.add_option("--to", request->format, "folder (PNG files and labels.csv), npz, or idx")
+      .check(OneOf{{"folder", "npz", "idx"}})
+      .show_default();
+  verb.callback([request, &common] { export_data(*request, common); });
 }
 
 }  // namespace
 
-void add_data_verb(CLI::App& app, Common& common) {
+void add_data_verb(Verb& app, Common& common) {
   // The parts have the common options; the group itself has none.
-  CLI::App* data = app.add_subcommand("data", "list, fetch, look at and export data sets");
-  data->require_subcommand(1);
-  data->footer(
-      "Examples:\n  galvani data list\n  galvani data get mnist\n  galvani data info mnist:test\n"
+  Verb& data = app.add_verb("data", "list, fetch, look at and export data sets");
+  data.need_verb();
+  data.examples(
+      "  galvani data list\n  galvani data get mnist\n  galvani data info mnist:test\n"
       "  galvani data export 'digits:test[:100]' -o digits --to folder\n");
-  add_list(*data, common);
-  add_get(*data, common);
-  add_info(*data, common);
-  add_export(*data, common);
+  add_list(data, common);
+  add_get(data, common);
+  add_info(data, common);
+  add_export(data, common);
 }
 
 }  // namespace galvani::cli

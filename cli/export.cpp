@@ -1,21 +1,8 @@
-#include "galvani/data/export.h"
+#include "galvani/report/export.h"
 
-#include <ATen/ATen.h>
-#include <fmt/format.h>
-
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <optional>
-
-#include "campaign_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/interrupt.h"
-#include "galvani/base/json_text.h"
-#include "galvani/base/output_file.h"
-#include "galvani/base/parallel.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
-#include "galvani/base/text.h"
-#include "galvani/data/npy.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -29,167 +16,14 @@ struct ExportFlags {
   bool distinct = false;
 };
 
-// What is written of a fault and of an output.
-bool is_fault(const FaultRecord&) {
-  return true;
-}
-bool is_fault(const InputRecord& input) {
-  return input.fault;
-}
-bool is_kept(const FaultRecord& fault) {
-  return fault.kept();
-}
-bool is_kept(const InputRecord&) {
-  return true;
-}
-std::string file_of(const FaultRecord& fault) {
-  return fault.file;
-}
-std::string file_of(const InputRecord&) {
-  return "";
-}
-
-// Calls `visit` with every mutant that was asked for, in order.
-template <class Visit>
-void for_each_mutant(const CampaignReader& reader, const ExportFlags& flags, Visit&& visit) {
-  if (flags.what == "faults") {
-    FaultFilter filter;
-    filter.distinct_only = flags.distinct;
-    reader.for_each_fault(filter, [&](const FaultRecord& fault) {
-      check_interrupt();
-      visit(fault);
-    });
-  } else {
-    reader.for_each_input([&](const InputRecord& input) {
-      check_interrupt();
-      if (input.distinct || !flags.distinct) visit(input);
-    });
-  }
-}
-
-// Rows are written as they are read, for there may be millions. Returns how many; with none there is no file. A
-// campaign that goes on meanwhile has more than `most` of them.
-std::int64_t write_csv(const CampaignReader& reader, const ExportFlags& flags, const std::filesystem::path& path,
-                       std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < reader.classes(); ++i) names.push_back(csv_name(reader.class_name(i)));
-  auto name = [&](std::int64_t label) {
-    return label >= 0 && label < reader.classes() ? names[static_cast<std::size_t>(label)]
-                                                  : csv_name(reader.class_name(label));
-  };
-  std::optional<OutputFile> file;
-  std::int64_t rows = 0;
-  for_each_mutant(reader, flags, [&](const auto& r) {
-    if (rows == most) return;
-    if (rows++ == 0)
-      file.emplace(path).write(
-          "id,label,label_name,predicted,predicted_name,confidence,fault,kept,distinct,seed,iteration,slot,steps,"
-          "lineage,sha256,file\n");
-    std::vector<std::string> rules = reader.lineage(r).rules;
-    file->write(fmt::format("{},{},{},{},{},{:.6f},{:d},{:d},{:d},{},{},{},{},{},{},{}\n", r.id, r.label, name(r.label),
-                            r.predicted, name(r.predicted), r.confidence, is_fault(r), is_kept(r), r.distinct, r.seed,
-                            r.iteration, r.slot, rules.size(), csv_name(fmt::format("{}", fmt::join(rules, " | "))),
-                            csv_name(r.sha256), csv_name(file_of(r))));
-  });
-  if (file) file->commit();
-  return rows;
-}
-
-// What is needed of a mutant to write its image.
-struct Row {
-  std::int64_t id = 0;
-  std::int64_t label = 0;
-  std::int64_t predicted = 0;
-  std::int64_t seed = 0;
-  double confidence = 0;
-  bool fault = false;
-  std::string file;    // of a fault
-  std::string sha256;  // of the pixels
-};
-
-std::vector<Row> collect(const CampaignReader& reader, const ExportFlags& flags) {
-  std::vector<Row> rows;
-  for_each_mutant(reader, flags, [&](const auto& r) {
-    rows.push_back({r.id, r.label, r.predicted, r.seed, r.confidence, is_fault(r), file_of(r), r.sha256});
-  });
-  return rows;
-}
-
-template <class Get>
-at::Tensor column(const std::vector<Row>& rows, Get&& get) {
-  std::vector<std::int64_t> values;
-  for (const Row& row : rows) values.push_back(get(row));
-  return at::tensor(values, at::kLong);
-}
-
-// A fault's image comes from its file, an output's from the store.
-at::Tensor image_of(const CampaignReader& reader, const Row& row, const ExportFlags& flags) {
-  if (flags.what != "faults") return reader.image(row.id);
-  FaultRecord fault;
-  fault.id = row.id;
-  fault.label = row.label;
-  fault.predicted = row.predicted;
-  fault.file = row.file;
-  fault.sha256 = row.sha256;
-  return reader.image(fault);
-}
-
-DataView view_of(const CampaignReader& reader, const std::vector<Row>& rows, const ExportFlags& flags,
-                 Progress& progress) {
-  Labelled about;
-  about.name = flags.folder;
-  about.labels = column(rows, [](const Row& row) { return row.label; });
-  for (std::int64_t i = 0; i < reader.classes(); ++i) about.class_names.push_back(reader.class_name(i));
-  at::Tensor first = image_of(reader, rows.at(0), flags);
-  auto fetch = [&](const std::vector<std::int64_t>& wanted) {
-    std::vector<at::Tensor> images(wanted.size());
-    auto take = [&](std::size_t i) { images[i] = image_of(reader, rows[static_cast<std::size_t>(wanted[i])], flags); };
-    auto count = static_cast<std::int64_t>(wanted.size());
-    if (flags.what == "faults") {
-      workers().run(count, [&](std::int64_t i, int) { take(static_cast<std::size_t>(i)); });
-    } else {
-      for (std::size_t i = 0; i < images.size(); ++i) take(i);
-    }
-    progress.advance(count);
-    return at::stack(images);
-  };
-  return {about, SampleType::image(first.size(0), first.size(1), first.size(2)), fetch};
-}
-
-void write_npz_rows(const Dataset& data, const std::vector<Row>& rows, const std::string& path) {
-  at::Tensor images = data.channels() == 1 ? data.images.squeeze(1) : data.images.permute({0, 2, 3, 1}).contiguous();
-  std::vector<double> confidence;
-  for (const Row& row : rows) confidence.push_back(row.confidence);
-  write_npz(path,
-            {{"images", images},
-             {"labels", data.labels},
-             {"predicted", column(rows, [](const Row& r) { return r.predicted; })},
-             {"confidence", at::tensor(confidence, at::kDouble)},
-             {"id", column(rows, [](const Row& r) { return r.id; })},
-             {"seed", column(rows, [](const Row& r) { return r.seed; })},
-             {"fault", column(rows, [](const Row& r) { return r.fault ? 1 : 0; })}},
-            Compression::deflate);
-}
-
-std::int64_t write_images(const CampaignReader& reader, const ExportFlags& flags) {
-  std::vector<Row> rows = collect(reader, flags);
-  auto count = static_cast<std::int64_t>(rows.size());
-  if (rows.empty()) return count;
-  Progress progress("exporting", count, "images");
-  DataView data = view_of(reader, rows, flags, progress);
-  if (flags.form == "npz") {
-    write_npz_rows(data.load(), rows, flags.output);
-  } else {
-    write_sample_folder(data, flags.output, [&](const std::filesystem::path& folder) {
-      write_csv(reader, flags, folder / "mutants.csv", count);
-    });
-  }
-  return count;
+ExportOptions options_of(const ExportFlags& flags) {
+  ExportForm form = flags.form == "npz" ? ExportForm::npz : flags.form == "csv" ? ExportForm::csv : ExportForm::folder;
+  return {form, flags.what == "outputs", flags.distinct};
 }
 
 void run(const Common& common, const ExportFlags& flags) {
   CampaignReader reader(flags.folder);
-  std::int64_t exported = flags.form == "csv" ? write_csv(reader, flags, flags.output) : write_images(reader, flags);
+  std::int64_t exported = export_campaign(reader, options_of(flags), flags.output);
   if (exported == 0) bad_usage("{}: has no {} to export", flags.folder, flags.what);
   if (common.json) {
     print_json({{"folder", flags.folder}, {"output", flags.output}, {"exported", exported}}, 1);
@@ -200,24 +34,22 @@ void run(const Common& common, const ExportFlags& flags) {
 
 }  // namespace
 
-void add_export_verb(CLI::App& app, Common& common) {
+void add_export_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* verb = make_verb(app, common, "export", "write what a campaign found to files that other tools open",
-                             "  galvani export run1 --to folder -o faults/      PNG files, labels.csv, mutants.csv\n"
-                             "  galvani export run1 --to npz -o faults.npz      images, labels, predicted, ...\n"
-                             "  galvani export run1 --to csv -o faults.csv      a table with lineages, no images\n"
-                             "  galvani export run1 --what outputs --to npz -o outputs.npz\n"
-                             "A folder or NPZ file can be given to --data of every verb.");
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  verb->add_option("--to", flags->form, "folder, npz or csv")
-      ->check(CLI::IsMember({"folder", "npz", "csv"}))
-      ->capture_default_str();
-  verb->add_option("-o,--output", flags->output, "where to")->required();
-  verb->add_option("--what", flags->what, "faults, or outputs (every mutant that was kept)")
-      ->check(CLI::IsMember({"faults", "outputs"}))
-      ->capture_default_str();
-  verb->add_flag("--distinct", flags->distinct, "identical images of one class only once");
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "export", "write what a campaign found to files that other tools open",
+                         "  galvani export run1 --to folder -o faults/      PNG files, labels.csv, mutants.csv\n"
+                         "  galvani export run1 --to npz -o faults.npz      images, labels, predicted, ...\n"
+                         "  galvani export run1 --to csv -o faults.csv      a table with lineages, no images\n"
+                         "  galvani export run1 --what outputs --to npz -o outputs.npz\n"
+                         "A folder or NPZ file can be given to --data of every verb.");
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  verb.add_option("--to", flags->form, "folder, npz or csv").check(OneOf{{"folder", "npz", "csv"}}).show_default();
+  verb.add_option("-o,--output", flags->output, "where to").required();
+  verb.add_option("--what", flags->what, "faults, or outputs (every mutant that was kept)")
+      .check(OneOf{{"faults", "outputs"}})
+      .show_default();
+  verb.add_flag("--distinct", flags->distinct, "identical images of one class only once");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

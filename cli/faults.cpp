@@ -5,23 +5,22 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/report/replay.h"
 #include "galvani/report/shrink.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kGroupsShown = 20;
@@ -67,7 +66,7 @@ std::string lineage_text(const std::vector<std::string>& rules) {
   return fmt::format("{}", fmt::join(rules, " → "));
 }
 
-json fault_json(const CampaignReader& reader, const FaultRecord& fault) {
+Json fault_json(const CampaignReader& reader, const FaultRecord& fault) {
   return {{"id", fault.id},
           {"true", fault.label},
           {"predicted", fault.predicted},
@@ -93,7 +92,7 @@ void list(const Common& common, const FaultsFlags& flags, const CampaignReader& 
   for (const FaultGroup& group : groups) all += group.faults;
   std::vector<FaultRecord> faults = matches(reader, flags.query, flags.most);
   if (common.json) {
-    json j = {{"folder", flags.folder}, {"matching", all}, {"groups", json::array()}, {"faults", json::array()}};
+    Json j = {{"folder", flags.folder}, {"matching", all}, {"groups", Json::array()}, {"faults", Json::array()}};
     for (const FaultGroup& g : groups)
       j["groups"].push_back({{"true", g.label},
                              {"predicted", g.predicted},
@@ -141,18 +140,18 @@ void cluster(const Common& common, const FaultsFlags& flags, const CampaignReade
   for (const FaultRecord& fault : faults) groups.emplace_back(fault.label, fault.predicted);
   std::vector<FaultCluster> clusters = cluster_features(features, groups, distance);
   if (common.json) {
-    json j = {{"folder", flags.folder},
+    Json j = {{"folder", flags.folder},
               {"matching", faults.size()},
               {"tap", tap},
               {"distance", distance},
-              {"clusters", json::array()}};
+              {"clusters", Json::array()}};
     for (const FaultCluster& c : clusters) {
-      json row = {{"true", c.label},
+      Json row = {{"true", c.label},
                   {"predicted", c.predicted},
                   {"size", c.members.size()},
                   {"radius", c.radius},
                   {"representative", fault_json(reader, faults[c.representative])},
-                  {"faults", json::array()}};
+                  {"faults", Json::array()}};
       for (std::size_t member : c.members) row["faults"].push_back(faults[member].id);
       j["clusters"].push_back(row);
     }
@@ -206,7 +205,7 @@ void minimise(const Common& common, const FaultsFlags& flags, const CampaignRead
   if (not_repeatable > 0)
     log::warn("{} faults are not what their lineage gives, so only their pixels were looked at", not_repeatable);
   if (common.json) {
-    json j = {{"folder", folder.string()}, {"faults", json::array()},
+    Json j = {{"folder", folder.string()}, {"faults", Json::array()},
               {"mean_steps", steps / n},   {"mean_minimised_steps", steps_after / n},
               {"mean_pixels", pixels / n}, {"mean_minimised_pixels", pixels_after / n},
               {"verdicts", verdicts}};
@@ -263,34 +262,34 @@ void run(const Common& common, FaultsFlags& flags) {
 
 }  // namespace
 
-void add_faults_verb(CLI::App& app, Common& common) {
+void add_faults_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<FaultsFlags>();
-  CLI::App* verb = make_verb(app, common, "faults", "list, group, cluster and minimise the faults of a campaign",
-                             "  galvani faults run1\n"
-                             "  galvani faults run1 --true 3 --pred 5 --mutator blur --min-confidence 0.9\n"
-                             "  galvani faults run1 --distinct --cluster\n"
-                             "  galvani faults run1 --kept --minimise --most 100      writes run1/minimised/");
-  runs_models(*verb, common, [flags] {
+  Verb& verb = make_verb(app, common, "faults", "list, group, cluster and minimise the faults of a campaign",
+                         "  galvani faults run1\n"
+                         "  galvani faults run1 --true 3 --pred 5 --mutator blur --min-confidence 0.9\n"
+                         "  galvani faults run1 --distinct --cluster\n"
+                         "  galvani faults run1 --kept --minimise --most 100      writes run1/minimised/");
+  runs_models(verb, common, [flags] {
     return flags->minimise ? Confinement{{minimised_folder(*flags)}, {}} : Confinement();
   });
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  verb->add_option("--true", flags->label, "of this class: its name or number");
-  verb->add_option("--pred", flags->predicted, "taken for this class, or nan: scores that are not a number");
-  verb->add_option("--mutator", flags->query.mutator, "whose last step is of this mutator");
-  verb->add_flag("--kept", flags->query.filter.kept_only, "that the guide kept");
-  verb->add_flag("--distinct", flags->query.filter.distinct_only, "every image once");
-  verb->add_option("--min-confidence", flags->query.min_confidence, "of the wrong verdict, from 0 to 1")
-      ->check(CLI::Range(0.0, 1.0));
-  verb->add_option("--most", flags->most, "how many to list or minimise; 0: all")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50))
-      ->capture_default_str();
-  verb->add_flag("--cluster", flags->cluster, "group what looks alike to the network, pair by pair");
-  verb->add_option("--radius", flags->radius, "of a cluster, as a share of the median distance between faults")
-      ->check(CLI::Range(0.0, 10.0))
-      ->capture_default_str();
-  verb->add_flag("--minimise", flags->minimise, "find the shortest lineage and the smallest change that still fail");
-  verb->add_flag("--keep-class", flags->keep_class, "as long as it is taken for the same class");
-  verb->callback([&common, flags] { run(common, *flags); });
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  verb.add_option("--true", flags->label, "of this class: its name or number");
+  verb.add_option("--pred", flags->predicted, "taken for this class, or nan: scores that are not a number");
+  verb.add_option("--mutator", flags->query.mutator, "whose last step is of this mutator");
+  verb.add_flag("--kept", flags->query.filter.kept_only, "that the guide kept");
+  verb.add_flag("--distinct", flags->query.filter.distinct_only, "every image once");
+  verb.add_option("--min-confidence", flags->query.min_confidence, "of the wrong verdict, from 0 to 1")
+      .check(Range(0.0, 1.0));
+  verb.add_option("--most", flags->most, "how many to list or minimise; 0: all")
+      .check(Range(std::int64_t{0}, std::int64_t{1} << 50))
+      .show_default();
+  verb.add_flag("--cluster", flags->cluster, "group what looks alike to the network, pair by pair");
+  verb.add_option("--radius", flags->radius, "of a cluster, as a share of the median distance between faults")
+      .check(Range(0.0, 10.0))
+      .show_default();
+  verb.add_flag("--minimise", flags->minimise, "find the shortest lineage and the smallest change that still fail");
+  verb.add_flag("--keep-class", flags->keep_class, "as long as it is taken for the same class");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

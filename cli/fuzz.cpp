@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <any>
+#include <map>
 #include <set>
 #include <type_traits>
 
 #include "campaign_flags.h"
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/table.h"
-#include "galvani/base/text.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/method.h"
@@ -19,12 +18,14 @@
 #include "galvani/fuzz/summary.h"
 #include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/report/junit.h"
+#include "gate_flags.h"
+#include "listeners.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kUsualIterations = 10000;
@@ -47,8 +48,7 @@ struct FuzzFlags {
   std::string time;
   std::int64_t outputs = 0;
   std::int64_t faults = 0;
-  std::vector<std::string> gates;
-  std::string junit;
+  GateFlags gates;
   bool list = false;
   bool plain = false;
 };
@@ -91,72 +91,27 @@ Budget budget_of(const FuzzFlags& flags) {
   return budget;
 }
 
-// The file that is named, what a campaign that is gone on with has kept, or learned from training data.
+// What the guide compares with; a campaign that is gone on with has kept it.
 std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& tracer, std::string& source) {
-  const ProfileFlags& p = flags.profile;
   std::vector<Spec> criteria = guide_criteria(Spec::parse(flags.settings.guide));
-  bool needed = false;
-  for (const Spec& criterion : criteria) needed = needed || !profile_parts(criterion, tracer.layout()).empty();
-  if (!needed) return nullptr;
-  source = !p.file.empty() ? p.file : p.train.empty() ? "" : fmt::format("{}, {} inputs", p.train, p.size);
-  fs::path stored = stored_profile(flags.folder);
-  if (is_campaign(flags.folder) && p.file.empty() && fs::exists(stored) &&
-      (p.train.empty() || CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").profile == source)) {
-    try {
-      return Profile::load(stored, tracer.layout());
-    } catch (const Error&) {
-      // Of another model or damaged: learn it anew, the campaign will tell if that is not the same.
-      if (p.train.empty()) throw;
-    }
+  if (!needs_profile(criteria, tracer.layout())) return nullptr;
+  source = flags.profile.str();
+  KeptProfile kept;
+  if (is_campaign(flags.folder)) {
+    kept.file = stored_profile(flags.folder);
+    kept.source = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").profile;
   }
-  return p.get(tracer, criteria, flags.settings.seed);
-}
-
-std::string xml(const std::string& text) {
-  return escape_markup(printable(text, 2000));
-}
-
-// One test a condition; it fails when the condition is met.
-std::string junit_xml(const CampaignReader& reader, const CampaignSummary& summary, const std::vector<Gate>& gates) {
-  std::size_t failures = 0;
-  std::string cases;
-  for (const Gate& gate : gates) {
-    bool met = gate.met(summary);
-    failures += met ? 1 : 0;
-    cases += fmt::format(R"(    <testcase name="{}" classname="{}" time="{:.3f}")", xml("not " + gate.text()),
-                         xml(reader.folder().string()), summary.seconds);
-    if (!met) {
-      cases += "/>\n";
-      continue;
-    }
-    cases += fmt::format(">\n      <failure message=\"{}\">\n",
-                         xml(fmt::format("{}: it is {}", gate.text(), gate.value(summary))));
-    FaultFilter filter;
-    filter.most = 20;
-    reader.for_each_fault(filter, [&](const FaultRecord& fault) {
-      std::string taken =
-          fault.predicted == kNotANumber
-              ? fmt::format("has scores that are {}", kNotANumberName)
-              : fmt::format("taken for {} ({:.1f}%)", reader.class_name(fault.predicted), fault.confidence * 100);
-      cases += xml(fmt::format("{}: {} {}, {}", fault.file, reader.class_name(fault.label), taken, fault.rule)) + "\n";
-    });
-    cases += "      </failure>\n    </testcase>\n";
-  }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"{}\" tests=\"{}\" "
-      "failures=\"{}\" errors=\"0\" time=\"{:.3f}\">\n{}  </testsuite>\n</testsuites>\n",
-      xml("galvani fuzz " + reader.record().settings.guide), gates.size(), failures, summary.seconds, cases);
+  return find_profile(tracer, criteria, flags.profile, flags.settings.seed, kept);
 }
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
-void take_from_record(const CLI::App& verb, Common& common, FuzzFlags& flags) {
+void take_from_record(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::set<std::string> free = {"--output", "--iterations", "--time",    "--outputs", "--faults", "--fail-if",
                                 "--junit",  "--plain",      "--threads", "--json",    "--quiet",  "--verbose"};
   // What was learned of the training data can be learned again; the campaign tells whether it is the same.
   if (!fs::exists(stored_profile(flags.folder))) free.insert({"--profile", "--train", "--profile-size"});
-  for (const CLI::Option* option : verb.get_options()) {
-    std::string name = option->get_name();
-    if (option->count() > 0 && free.count(name) == 0)
+  for (const std::string& name : verb.given()) {
+    if (free.count(name) == 0)
       bad_usage("{} is settled for the campaign in {}: leave it out to go on, or name the model and every setting",
                 name, flags.folder);
   }
@@ -172,19 +127,21 @@ void take_from_record(const CLI::App& verb, Common& common, FuzzFlags& flags) {
 }
 
 // What was not given comes from the method, or from what the guide's paper uses.
-CampaignSettings resolve(const CLI::App& verb, const FuzzFlags& flags) {
+CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   CampaignSettings chosen;
   if (!flags.method.empty()) chosen = find_method(flags.method).settings;
+  std::map<std::string, std::any> given;
+  for_each_setting(flags.settings, [&](const SettingInfo& info, const auto& value) {
+    if (is_own_flag(info) && verb.was_given("--" + std::string(info.name))) given.emplace(info.name, value);
+  });
   for_each_setting(chosen, [&](const SettingInfo& info, auto& value) {
-    if (!is_own_flag(info)) return;
-    using T = std::decay_t<decltype(value)>;
-    std::string name = "--" + std::string(info.name);
-    if (verb.count(name) > 0) value = verb.get_option(name)->as<T>();
+    if (auto it = given.find(info.name); it != given.end())
+      value = std::any_cast<std::decay_t<decltype(value)>>(it->second);
   });
   GuideDefaults defaults = guide_defaults(Spec::parse(chosen.guide));
-  bool from_method = !flags.method.empty() && verb.count("--guide") == 0;
-  if (verb.count("--scheduler") == 0 && !from_method) chosen.scheduler = defaults.scheduler;
-  if (verb.count("--generator") == 0 && !from_method) chosen.generator = defaults.generator;
+  bool from_method = !flags.method.empty() && !verb.was_given("--guide");
+  if (!verb.was_given("--scheduler") && !from_method) chosen.scheduler = defaults.scheduler;
+  if (!verb.was_given("--generator") && !from_method) chosen.generator = defaults.generator;
   Spec generator = Spec::parse(chosen.generator);
   auto give = [&](const char* option, const std::string& value) {
     if (value.empty()) return;
@@ -209,7 +166,7 @@ std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags) {
       profile_sample(train, parse_profile_size(flags.profile.size), flags.settings.seed).load());
 }
 
-void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
+void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (flags.list) {
     list_components();
     return;
@@ -219,8 +176,7 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
   if (flags.model.model.empty()) bad_usage("name a model, or with -o a campaign to go on with");
   if (flags.data.empty()) bad_usage("--data is missing: which inputs to start from, such as mnist:test");
   if (flags.folder.empty()) bad_usage("-o is missing: the campaign's folder");
-  std::vector<Gate> gates;
-  for (const std::string& text : flags.gates) gates.emplace_back(text);
+  flags.gates.check(names_of(figures_of(CampaignSummary())));
   Budget budget = budget_of(flags);
   CampaignSettings& settings = flags.settings;
   if (!from_record) settings = resolve(verb, flags);
@@ -255,7 +211,7 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
   CampaignReader reader(flags.folder);
   CampaignSummary summary = summarise(reader);
   if (common.json) {
-    json j = summary_json(reader, summary);
+    Json j = summary_json(reader, summary);
     j["event"] = "summary";
     print_json(j);
   } else {
@@ -263,21 +219,16 @@ void run(const CLI::App& verb, Common& common, FuzzFlags& flags) {
     say("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n", flags.folder,
         flags.folder, flags.folder);
   }
-  for (const Gate& gate : gates) {
-    if (!gate.met(summary)) continue;
-    common.exit_code = 1;
-    if (!common.json) say("failed: {} (it is {})\n", gate.text(), gate.value(summary));
-  }
-  if (flags.junit.empty()) return;
-  if (gates.empty()) gates.emplace_back("faults>0");
-  write_file(flags.junit, junit_xml(reader, summary, gates));
+  flags.gates.judge(common, figures_of(summary),
+                    {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
+                    [&] { return fault_lines(reader); });
 }
 
 }  // namespace
 
-void add_fuzz_verb(CLI::App& app, Common& common) {
+void add_fuzz_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<FuzzFlags>();
-  CLI::App* verb = make_verb(
+  Verb& verb = make_verb(
       app, common, "fuzz", "find inputs that break a network",
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --guide kmnc -o run1\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide nlc --time 10m -o run2\n"
@@ -288,51 +239,43 @@ void add_fuzz_verb(CLI::App& app, Common& common) {
       "  galvani fuzz --list\n"
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
-  runs_models(*verb, common, [flags] { return Confinement{{flags->folder}, {flags->junit}}; });
-  flags->model.add_to(*verb);
-  verb->get_option("model")->required(false);
-  flags->neurons.add_to(*verb);
-  flags->profile.add_to(*verb);
-  verb->add_option("--data", flags->data, "labelled inputs; those the model gets right are the seeds");
-  verb->add_option("-o,--output", flags->folder, "the campaign's folder; one that exists is gone on with");
-  verb->add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
-  verb->add_option("--style", flags->style, "images to take a style from (default: the seeds)");
+  runs_models(verb, common, [flags] { return Confinement{{flags->folder}, {flags->gates.junit}}; });
+  flags->model.add_to(verb, /*required=*/false);
+  flags->neurons.add_to(verb);
+  flags->profile.add_to(verb);
+  verb.add_option("--data", flags->data, "labelled inputs; those the model gets right are the seeds");
+  verb.add_option("-o,--output", flags->folder, "the campaign's folder; one that exists is gone on with");
+  verb.add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
+  verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
   for_each_setting(flags->settings, [&](const SettingInfo& info, auto& value) {
     if (!is_own_flag(info)) return;
     std::string name = "--" + std::string(info.name);
-    using T = std::decay_t<decltype(value)>;
-    CLI::Option* option = nullptr;
-    if constexpr (std::is_same_v<T, bool>) {
-      option = verb->add_flag(name, value, info.help);
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
+      verb.add_flag(name, value, info.help);
     } else {
-      option = verb->add_option(name, value, info.help);
+      Option option = verb.add_option(name, value, info.help).show_default();
+      if (!info.choices.empty()) option.check(OneOf{info.choices});
     }
-    if (!std::is_same_v<T, bool>) option->capture_default_str();
-    if (!info.choices.empty()) option->check(CLI::IsMember(info.choices));
   });
   const char* mutation = "Mutation (options of the generator mutate)";
-  verb->add_option("--mutators", flags->mutators, "mutators and catalogues, docs/mutators.md (default: nsgen)")
-      ->group(mutation);
-  verb->add_option("--alpha", flags->alpha, "validity: share of pixels that may change at will (default: 0.2)")
-      ->group(mutation);
-  verb->add_option("--beta", flags->beta, "validity: share of 255 that any pixel may change (default: 0.4)")
-      ->group(mutation);
-  verb->add_option("--max-tries", flags->max_tries, "tries for a valid mutant (default: 50)")->group(mutation);
+  verb.add_option("--mutators", flags->mutators, "mutators and catalogues, docs/mutators.md (default: nsgen)")
+      .group(mutation);
+  verb.add_option("--alpha", flags->alpha, "validity: share of pixels that may change at will (default: 0.2)")
+      .group(mutation);
+  verb.add_option("--beta", flags->beta, "validity: share of 255 that any pixel may change (default: 0.4)")
+      .group(mutation);
+  verb.add_option("--max-tries", flags->max_tries, "tries for a valid mutant (default: 50)").group(mutation);
   const char* budget = "Budget (the first that is reached, at the end of a batch)";
-  auto limit = CLI::Range(std::int64_t{1}, std::int64_t{1} << 50);
-  verb->add_option("--iterations", flags->iterations, "picks (10000 if no budget is given)")
-      ->check(limit)
-      ->group(budget);
-  verb->add_option("--time", flags->time, "time of work, such as 90s, 15m or 6h")->group(budget);
-  verb->add_option("--outputs", flags->outputs, "kept mutants")->check(limit)->group(budget);
-  verb->add_option("--faults", flags->faults, "faults")->check(limit)->group(budget);
-  const char* ci = "Continuous integration";
-  verb->add_option("--fail-if", flags->gates, "exit 1 if this holds at the end, such as \"faults>0\"; may be repeated")
-      ->group(ci);
-  verb->add_option("--junit", flags->junit, "write the conditions as JUnit XML")->group(ci);
-  verb->add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
-  verb->add_flag("--list", flags->list, "list methods, generators, guides and schedulers with their options");
-  verb->callback([&common, flags, verb] { run(*verb, common, *flags); });
+  auto limit = Range(std::int64_t{1}, std::int64_t{1} << 50);
+  verb.add_option("--iterations", flags->iterations, "picks (10000 if no budget is given)").check(limit).group(budget);
+  verb.add_option("--time", flags->time, "time of work, such as 90s, 15m or 6h").group(budget);
+  verb.add_option("--outputs", flags->outputs, "kept mutants").check(limit).group(budget);
+  verb.add_option("--faults", flags->faults, "faults").check(limit).group(budget);
+  flags->gates.usual = "faults>0";
+  flags->gates.add_to(verb, "faults>0");
+  verb.add_flag("--plain", flags->plain, "a progress bar instead of the status screen");
+  verb.add_flag("--list", flags->list, "list methods, generators, guides and schedulers with their options");
+  verb.callback([&common, flags, &verb] { run(verb, common, *flags); });
 }
 
 }  // namespace galvani::cli

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "galvani/base/error.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
@@ -16,8 +15,6 @@
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 struct InspectFlags {
   ModelFlags model;
@@ -41,10 +38,10 @@ std::int64_t neurons_of(const Network& network, const std::vector<int>& taps) {
   return sum;
 }
 
-json as_json(Network& network, const std::vector<int>& taps, const std::optional<DataView>& data,
+Json as_json(Network& network, const std::vector<int>& taps, const std::optional<DataView>& data,
              const std::optional<Evaluation>& evaluation, bool layers) {
   const NetworkInfo& info = network.info();
-  json j = {{"model", info.path},
+  Json j = {{"model", info.path},
             {"format", info.format},
             {"sha256", info.sha256},
             {"producer", info.producer},
@@ -54,16 +51,16 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
             {"parameters", info.parameters},
             {"neurons", neurons_of(network, taps)},
             {"softmax", info.softmax},
-            {"preprocess", json::parse(network.card().to_json())},
+            {"preprocess", Json::parse(network.card().to_json())},
             {"preprocess_stated", network.card().preprocess_known},
             {"notes", info.notes}};
   for (const GraphOutput& output : info.outputs)
     j["outputs"].push_back({{"name", output.name}, {"shape", output.shape}});
-  j["opset"] = info.format == "onnx" ? json(info.opset) : json();
-  j["fixed_batch"] = info.fixed_batch > 0 ? json(info.fixed_batch) : json();
+  j["opset"] = info.format == "onnx" ? Json(info.opset) : Json();
+  j["fixed_batch"] = info.fixed_batch > 0 ? Json(info.fixed_batch) : Json();
   j["class_names"] = network.card().class_names;
-  j["stated_accuracy"] = network.card().accuracy ? json(*network.card().accuracy) : json();
-  j["taps"] = json::array();
+  j["stated_accuracy"] = network.card().accuracy ? Json(*network.card().accuracy) : Json();
+  j["taps"] = Json::array();
   for (int i : taps) {
     const Tap& tap = network.taps()[static_cast<std::size_t>(i)];
     j["taps"].push_back({{"name", tap.name},
@@ -75,7 +72,7 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
                          {"units", tap.units()}});
   }
   if (layers) {
-    j["layers"] = json::array();
+    j["layers"] = Json::array();
     for (const Layer& layer : network.layers())
       j["layers"].push_back(
           {{"op", layer.op}, {"name", layer.name}, {"output", layer.output}, {"parameters", layer.parameters}});
@@ -86,7 +83,7 @@ json as_json(Network& network, const std::vector<int>& taps, const std::optional
     j["images"] = evaluation->images;
     j["data"] = data->name;
     j["reexamined"] = evaluation->reexamined;
-    j["confusion"] = json::array();
+    j["confusion"] = Json::array();
     for (std::int64_t r = 0; r < info.classes; ++r) j["confusion"].push_back(to_vector(evaluation->confusion[r]));
     j["not_a_number"] = to_vector(evaluation->not_a_number);
   }
@@ -208,21 +205,19 @@ void inspect(const Common& common, InspectFlags& flags) {
 
 }  // namespace
 
-void add_inspect_verb(CLI::App& app, Common& common) {
+void add_inspect_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<InspectFlags>();
-  CLI::App* verb = make_verb(app, common, "inspect", "show what is inside a model",
-                             "  galvani inspect lenet5.onnx\n"
-                             "  galvani inspect lenet5.onnx --data digits:test      accuracy and confusion table too\n"
-                             "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
-  runs_models(*verb, common, [] { return Confinement(); });
-  flags->model.add_to(*verb);
-  verb->get_option("model")->required(false);
-  verb->add_option("--data", flags->data, "labelled data to measure the accuracy on");
-  verb->add_option("--taps", flags->model.taps, "taps to list: default, relu, all, or names and globs")
-      ->capture_default_str();
-  verb->add_flag("--layers", flags->layers, "list every operator too");
-  verb->add_flag("--operators", flags->operators, "print which operators a TorchScript file may use");
-  verb->callback([&common, flags] { inspect(common, *flags); });
+  Verb& verb = make_verb(app, common, "inspect", "show what is inside a model",
+                         "  galvani inspect lenet5.onnx\n"
+                         "  galvani inspect lenet5.onnx --data digits:test      accuracy and confusion table too\n"
+                         "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
+  runs_models(verb, common, [] { return Confinement(); });
+  flags->model.add_to(verb, /*required=*/false);
+  verb.add_option("--data", flags->data, "labelled data to measure the accuracy on");
+  verb.add_option("--taps", flags->model.taps, "taps to list: default, relu, all, or names and globs").show_default();
+  verb.add_flag("--layers", flags->layers, "list every operator too");
+  verb.add_flag("--operators", flags->operators, "print which operators a TorchScript file may use");
+  verb.callback([&common, flags] { inspect(common, *flags); });
 }
 
 }  // namespace galvani::cli

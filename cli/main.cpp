@@ -1,8 +1,6 @@
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -10,91 +8,12 @@
 #include <new>
 
 #include "galvani/base/error.h"
-#include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/limits.h"
 #include "galvani/base/log.h"
-#include "galvani/base/options.h"
-#include "galvani/base/parallel.h"
-#include "galvani/base/progress.h"
-#include "galvani/base/runtime.h"
 #include "verb.h"
 
 namespace galvani::cli {
-
-namespace {
-
-void apply(const Common& common) {
-  if (common.verbose) log::set_level(log::Level::debug);
-  if (common.quiet) log::set_level(log::Level::warning);
-  Progress::set_enabled(!common.quiet && !common.json);
-  init_runtime();
-}
-
-void start_workers(const Common& common) {
-  if (common.threads > 0) set_workers(common.threads);
-}
-
-void raise_wall(Confinement wanted) {
-  for (auto* paths : {&wanted.files, &wanted.folders})
-    paths->erase(std::remove(paths->begin(), paths->end(), std::filesystem::path()), paths->end());
-  wanted.folders.push_back(cache_folder());
-  Confined wall = confine(wanted);
-  // Temporary files have to be where something may be written; SQLite makes some, too.
-  if (wall.active) ::setenv("TMPDIR", cache_folder().c_str(), 1);
-  log::debug("{}: {}", wall.active ? "confined" : "not confined", wall.how);
-}
-
-// An empty text is no value of any option; a variable of a script that was never set gives one.
-void refuse_empty(const CLI::App& verb) {
-  for (const CLI::Option* option : verb.get_options()) {
-    for (const std::string& value : option->results()) {
-      if (value.empty()) bad_usage("{} is empty: leave it out, or give it a value", option->get_name());
-    }
-  }
-}
-
-}  // namespace
-
-CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, const std::string& help,
-                    const std::string& examples) {
-  CLI::App* verb = parent.add_subcommand(name, help);
-  verb->footer(examples.empty() ? "" : "Examples:\n" + examples);
-  verb->add_option("--seed", common.seed, "seed of everything random")->capture_default_str()->group("Common");
-  verb->add_option("--threads", common.threads, "worker threads (default: one per core)")
-      ->check(CLI::Range(1, 1024))
-      ->group("Common");
-  verb->add_flag("--json", common.json, "print the result as JSON")->group("Common");
-  verb->add_flag("-q,--quiet", common.quiet, "no progress, warnings only")->group("Common");
-  verb->add_flag("-v,--verbose", common.verbose, "say more")->group("Common");
-  verb->parse_complete_callback([&common, verb] {
-    refuse_empty(*verb);
-    apply(common);
-    start_workers(common);
-  });
-  return verb;
-}
-
-void runs_models(CLI::App& verb, Common& common, std::function<Confinement()> outputs) {
-  verb.parse_complete_callback([&common, &verb, outputs = std::move(outputs)] {
-    refuse_empty(verb);
-    apply(common);
-    // Before there are threads, which the wall would not surround.
-    raise_wall(outputs());
-    start_workers(common);
-  });
-}
-
-void say_text(std::string_view text) {
-  while (!text.empty()) {
-    std::size_t end = std::min(text.find('\n'), text.size());
-    std::string line = printable(text.substr(0, end), kWholeText);
-    if (end < text.size()) line += '\n';
-    std::fwrite(line.data(), 1, line.size(), stdout);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  std::fflush(stdout);
-}
 
 namespace {
 
@@ -114,28 +33,6 @@ int exit_code_of(ErrorCode code) {
   return 70;
 }
 
-// Refuses a mistyped verb by name; CLI11 itself would only say that one is required.
-void check_verb(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* at = &app;
-  for (int i = 1; i < argc && argv[i][0] != '-'; ++i) {
-    std::vector<const CLI::App*> verbs = at->get_subcommands([](const CLI::App*) { return true; });
-    if (verbs.empty()) return;
-    const CLI::App* next = nullptr;
-    std::vector<std::string> names;
-    for (const CLI::App* verb : verbs) {
-      if (verb->get_name() == argv[i]) next = verb;
-      names.push_back(verb->get_name());
-    }
-    if (next == nullptr) {
-      std::string near = nearest_word(argv[i], names);
-      bad_usage(
-          "there is no verb '{}'{}", printable(argv[i]),
-          near.empty() ? fmt::format("; known are {}", fmt::join(names, ", ")) : "; did you mean '" + near + "'?");
-    }
-    at = next;
-  }
-}
-
 // The step cannot go on and cannot be unwound: this may run in a signal handler.
 [[noreturn]] void end_step(StepEnd end, const char* sentence) {
   for (const char* text : {"error: ", sentence, "\n"}) (void)!::write(STDERR_FILENO, text, std::strlen(text));
@@ -151,9 +48,8 @@ void check_output() {
 
 int run(int argc, char** argv) {
   Common common;
-  CLI::App app("Tests deep neural networks the way a fuzzer tests programs.", "galvani");
-  app.set_version_flag("--version", "galvani " GALVANI_VERSION);
-  app.require_subcommand(1);
+  Verb app("galvani", "Tests deep neural networks the way a fuzzer tests programs.", "galvani " GALVANI_VERSION);
+  app.need_verb();
   add_check_verb(app, common);
   add_compare_verb(app, common);
   add_cover_verb(app, common);
@@ -170,12 +66,8 @@ int run(int argc, char** argv) {
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);
-  check_verb(app, argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
+  int wrong = app.parse(argc, argv);
+  if (wrong != 0) return wrong;
   check_output();
   return common.exit_code;
 }

@@ -1,12 +1,12 @@
 // The flags of every verb that runs a model.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "flags.h"
 #include "galvani/data/view.h"
 #include "galvani/model/network.h"
 
@@ -17,7 +17,8 @@ struct ModelFlags {
   std::string taps = "default";
   Network::Options options;
 
-  void add_to(CLI::App& verb);
+  void add_to(Verb& verb, bool required = true);
+  void add_preprocessing(Verb& verb);  // all but the model itself
   // Inputs of type `data` help a TorchScript file that does not state its own.
   std::unique_ptr<Network> load(const std::optional<SampleType>& data = std::nullopt);
 };

@@ -2,18 +2,14 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "galvani/base/error.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/table.h"
 #include "galvani/mutate/sheet.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 struct MutateRequest {
   std::string data;
@@ -31,11 +27,11 @@ std::string range_text(const OptionInfo& info) {
 }
 
 void list_mutators(const Common& common) {
-  json entries = json::array();
+  Json entries = Json::array();
   Table table({"mutator", "group", "affine", "what it does", "option", "default", "values", "meaning"});
   for (const auto& entry : mutators().entries()) {
     std::unique_ptr<Mutator> mutator = make_mutator(Spec{entry.name, {}}, {});
-    json options = json::array();
+    Json options = Json::array();
     bool first = true;
     for (const OptionInfo& info : entry.schema) {
       std::string fallback = to_string(info.fallback);
@@ -54,7 +50,7 @@ void list_mutators(const Common& common) {
                        {"usual", usual_patterns(entry.name)},
                        {"options", options}});
   }
-  json catalogues = json::array();
+  Json catalogues = Json::array();
   Table sets({"catalogue", "what it is", "mutators"});
   for (const MutationCatalogue& catalogue : mutation_catalogues()) {
     std::vector<std::string> names;
@@ -84,9 +80,9 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
     say("{} mutators on images of {} are now in {}\n", rows.size(), printable(data.name), request.output);
     return;
   }
-  json result = json::array();
+  Json result = Json::array();
   for (const SheetRow& row : rows) {
-    json rules = json::array();
+    Json rules = Json::array();
     for (std::size_t i = 0; i < row.rules.size(); ++i)
       rules.push_back({{"rule", set.text(row.rules[i])}, {"valid", static_cast<bool>(row.valid[i])}});
     result.push_back({{"mutator", row.mutator}, {"image", row.image}, {"rules", rules}});
@@ -96,23 +92,23 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
 
 }  // namespace
 
-void add_mutate_verb(CLI::App& app, Common& common) {
-  CLI::App* verb = make_verb(app, common, "mutate", "show what the mutators do to images",
-                             "  galvani mutate --list\n"
-                             "  galvani mutate --data digits -o sheet.png\n"
-                             "  galvani mutate --data cifar10 --mutators nsgen -o nsgen.png\n"
-                             "  galvani mutate --data digits --mutators rotation:angle=-45..45,noise:sigma=10..60\n"
-                             "  galvani mutate --data photos/ --mutators style --style paintings/\n");
+void add_mutate_verb(Verb& app, Common& common) {
+  Verb& verb = make_verb(app, common, "mutate", "show what the mutators do to images",
+                         "  galvani mutate --list\n"
+                         "  galvani mutate --data digits -o sheet.png\n"
+                         "  galvani mutate --data cifar10 --mutators nsgen -o nsgen.png\n"
+                         "  galvani mutate --data digits --mutators rotation:angle=-45..45,noise:sigma=10..60\n"
+                         "  galvani mutate --data photos/ --mutators style --style paintings/\n");
   auto request = std::make_shared<MutateRequest>();
-  runs_models(*verb, common, [request] { return Confinement{{}, {request->output}}; });
-  verb->add_option("--data", request->data, "images to mutate, such as digits:test[:100] or a path");
-  verb->add_option("--mutators", request->mutators, "mutators and catalogues (see --list and docs/mutators.md)")
-      ->capture_default_str();
-  verb->add_option("--style", request->style, "images to take a style from (default: the data itself)");
-  verb->add_option("-o,--output", request->output, "the PNG file to write")->capture_default_str();
-  verb->add_option("--columns", request->columns, "mutants in a row")->check(CLI::Range(1, 64))->capture_default_str();
-  verb->add_flag("--list", request->list, "print every mutator with its options, and the catalogues");
-  verb->callback([request, &common] { request->list ? list_mutators(common) : draw_sheet(*request, common); });
+  runs_models(verb, common, [request] { return Confinement{{}, {request->output}}; });
+  verb.add_option("--data", request->data, "images to mutate, such as digits:test[:100] or a path");
+  verb.add_option("--mutators", request->mutators, "mutators and catalogues (see --list and docs/mutators.md)")
+      .show_default();
+  verb.add_option("--style", request->style, "images to take a style from (default: the data itself)");
+  verb.add_option("-o,--output", request->output, "the PNG file to write").show_default();
+  verb.add_option("--columns", request->columns, "mutants in a row").check(Range(1, 64)).show_default();
+  verb.add_flag("--list", request->list, "print every mutator with its options, and the catalogues");
+  verb.callback([request, &common] { request->list ? list_mutators(common) : draw_sheet(*request, common); });
 }
 
 }  // namespace galvani::cli

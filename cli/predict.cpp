@@ -5,31 +5,30 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
 #include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
+#include "gate_flags.h"
 #include "model_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
-
 struct PredictFlags {
   ModelFlags model;
   std::string data;
   std::string output;
+  GateFlags gates;
 };
 
 using Put = std::function<void(std::string_view)>;
@@ -96,17 +95,17 @@ class JsonRows {
                                   {data_.type().noun(), data_.size()},
                                   {"classes", network_.info().classes},
                                   {"not_a_number", not_a_number},
-                                  {"accuracy", evaluation != nullptr ? json(evaluation->accuracy) : json()}},
+                                  {"accuracy", evaluation != nullptr ? Json(evaluation->accuracy) : Json()}},
                                  1);
     put(head.substr(0, head.rfind("\n}")) + ",\n \"predictions\": [");
     for (std::int64_t i = 0; i < labels.size(0); ++i) {
       std::vector<double> row;
       for (std::int64_t c = 0; c < p.size(1); ++c) row.push_back(p[i][c]);
       put((i == 0 ? "\n  " : ",\n  ") + json_text({{"index", i},
-                                                   {"label", truth[i] < 0 ? json() : json(truth[i])},
+                                                   {"label", truth[i] < 0 ? Json() : Json(truth[i])},
                                                    {"predicted", labels[i]},
                                                    {"name", verdict_name(network_, data_, labels[i])},
-                                                   {"probabilities", labels[i] == kNotANumber ? json() : json(row)}}));
+                                                   {"probabilities", labels[i] == kNotANumber ? Json() : Json(row)}}));
     }
     put("\n ]\n}\n");
   }
@@ -118,8 +117,16 @@ class JsonRows {
   at::Tensor probabilities_;  // [N, classes] float
 };
 
-void run(const Common& common, PredictFlags& flags) {
+Figures figures_of(std::int64_t inputs, std::int64_t not_a_number, const Evaluation* evaluation) {
+  Figures figures = {{"images", static_cast<double>(inputs)}, {"not-a-number", static_cast<double>(not_a_number)}};
+  if (evaluation != nullptr) figures.emplace_back("accuracy", evaluation->accuracy);
+  return figures;
+}
+
+void run(Common& common, PredictFlags& flags) {
   DataView data = open_data(flags.data);
+  flags.gates.check(data.labelled() ? std::vector<std::string>{"images", "not-a-number", "accuracy"}
+                                    : std::vector<std::string>{"images", "not-a-number"});
   std::unique_ptr<Network> network = flags.model.load(data.type());
   check_fits(*network, data.type().shape, data.name);
   std::optional<Scoring> scoring;
@@ -164,20 +171,24 @@ void run(const Common& common, PredictFlags& flags) {
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",
             not_a_number > 0 ? fmt::format(", {} are {}", not_a_number, kNotANumberName) : "",
             flags.output.empty() ? "" : ", written to " + flags.output);
+  flags.gates.silent = flags.output.empty();
+  flags.gates.judge(common, figures_of(data.size(), not_a_number, evaluation ? &*evaluation : nullptr),
+                    {"galvani predict " + data.name, network->info().path, seconds, {}});
 }
 
 }  // namespace
 
-void add_predict_verb(CLI::App& app, Common& common) {
+void add_predict_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<PredictFlags>();
-  CLI::App* verb = make_verb(app, common, "predict", "write predicted labels and probabilities as CSV or JSON",
-                             "  galvani predict lenet5.onnx --data digits:test -o predictions.csv\n"
-                             "  galvani predict lenet5.onnx --data photos/ --json");
-  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output}}; });
-  flags->model.add_to(*verb);
-  verb->add_option("--data", flags->data, "inputs to predict")->required();
-  verb->add_option("-o,--output", flags->output, "file to write (default: standard output)");
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "predict", "write predicted labels and probabilities as CSV or JSON",
+                         "  galvani predict lenet5.onnx --data digits:test -o predictions.csv\n"
+                         "  galvani predict lenet5.onnx --data photos/ --json");
+  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output, flags->gates.junit}}; });
+  flags->model.add_to(verb);
+  verb.add_option("--data", flags->data, "inputs to predict").required();
+  verb.add_option("-o,--output", flags->output, "file to write (default: standard output)");
+  flags->gates.add_to(verb, "accuracy<0.9");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "coverage_flags.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/coverage/criterion.h"
 #include "verb.h"
@@ -34,10 +32,9 @@ void run(const Common& common, ProfileVerbFlags& flags) {
   if (profile->empty()) log::warn("none of these criteria needs a profile; the file is empty");
   profile->save(flags.output);
   if (common.json) {
-    nlohmann::json j = {{"profile", flags.output},         {"model", network->info().path},
-                        {"data", profile->data},           {"inputs", profile->inputs()},
-                        {"dropped", profile->dropped()},   {"neurons", tracer.layout().neurons},
-                        {"parts", nlohmann::json::array()}};
+    Json j = {{"profile", flags.output},     {"model", network->info().path}, {"data", profile->data},
+              {"inputs", profile->inputs()}, {"dropped", profile->dropped()}, {"neurons", tracer.layout().neurons},
+              {"parts", Json::array()}};
     for (const auto& [name, part] : profile->parts())
       j["parts"].push_back({{"name", name}, {"summary", part->summary()}});
     print_json(j, 1);
@@ -50,20 +47,19 @@ void run(const Common& common, ProfileVerbFlags& flags) {
 
 }  // namespace
 
-void add_profile_verb(CLI::App& app, Common& common) {
+void add_profile_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ProfileVerbFlags>();
-  CLI::App* verb =
-      make_verb(app, common, "profile", "learn from training data what coverage criteria compare with",
-                "  galvani profile lenet5.onnx --data mnist:train -o lenet5.profile\n"
-                "  galvani profile lenet5.onnx --data mnist:train --criteria kmnc,dsc:tap=fc1 -o p.profile");
-  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output}}; });
-  flags->model.add_to(*verb);
-  flags->neurons.add_to(*verb);
-  verb->add_option("--data", flags->data, "training data")->required();
-  verb->add_option("--criteria", flags->criteria, "criteria it is for, with their options (default: all)");
-  verb->add_option("--profile-size", flags->size, "how many inputs are drawn: a number, or all")->capture_default_str();
-  verb->add_option("-o,--output", flags->output, "file to write")->required();
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "profile", "learn from training data what coverage criteria compare with",
+                         "  galvani profile lenet5.onnx --data mnist:train -o lenet5.profile\n"
+                         "  galvani profile lenet5.onnx --data mnist:train --criteria kmnc,dsc:tap=fc1 -o p.profile");
+  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output}}; });
+  flags->model.add_to(verb);
+  flags->neurons.add_to(verb);
+  verb.add_option("--data", flags->data, "training data").required();
+  verb.add_option("--criteria", flags->criteria, "criteria it is for, with their options (default: all)");
+  verb.add_option("--profile-size", flags->size, "how many inputs are drawn: a number, or all").show_default();
+  verb.add_option("-o,--output", flags->output, "file to write").required();
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

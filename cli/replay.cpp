@@ -1,196 +1,106 @@
+#include "galvani/report/replay.h"
+
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-#include <unordered_map>
+#include <algorithm>
 
-#include "campaign_flags.h"
-#include "galvani/base/error.h"
-#include "galvani/base/interrupt.h"
-#include "galvani/base/json_text.h"
-#include "galvani/base/parallel.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
+#include "gate_flags.h"
 #include "model_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
-
-constexpr std::size_t kChunk = 256;
-constexpr std::size_t kMostShown = 20;
+constexpr std::size_t kReplayShown = 20;
 
 struct ReplayFlags {
   std::string folder;
   ModelFlags other;
+  GateFlags gates;
 };
 
-struct Replay {
-  std::int64_t faults = 0;
-  std::int64_t fail = 0;          // the verdict is not the seed's label
-  std::int64_t as_before = 0;     // and it is the same one
-  std::int64_t not_a_number = 0;  // and it is no class
-  std::int64_t seed_right = 0;    // of another model: it gets the fault's seed right
-  std::int64_t seed_right_fail = 0;
-  std::vector<std::string> unreadable;
-  std::vector<std::string> healed;
-};
-
-// Canonical verdicts: every image alone.
-std::vector<std::int64_t> judge(Network& network, const std::vector<at::Tensor>& images) {
-  if (images.empty()) return {};
-  Request alone;
-  alone.alone = true;
-  at::Tensor labels = verdicts(network.run(at::stack(images), alone).logits);
-  return {labels.data_ptr<std::int64_t>(), labels.data_ptr<std::int64_t>() + labels.numel()};
-}
-
-// Which seeds a model gets right.
-std::unordered_map<std::int64_t, bool> judge_seeds(const CampaignReader& reader, Network& network) {
-  std::unordered_map<std::int64_t, bool> right;
+std::unique_ptr<Network> load_model(const CampaignReader& reader, ReplayFlags& flags) {
+  if (flags.other.model.empty()) return load_campaign_model(reader.record());
+  std::optional<SampleType> type;
   std::vector<SeedRecord> seeds = reader.seeds();
-  for (std::size_t first = 0; first < seeds.size(); first += kChunk) {
-    std::vector<at::Tensor> images;
-    std::size_t end = std::min(seeds.size(), first + kChunk);
-    for (std::size_t i = first; i < end; ++i) images.push_back(reader.image(seeds[i].id));
-    std::vector<std::int64_t> labels = judge(network, images);
-    for (std::size_t i = first; i < end; ++i) right[seeds[i].id] = labels[i - first] == seeds[i].label;
+  if (!seeds.empty()) {
+    at::Tensor seed = reader.image(seeds[0].id);
+    type = SampleType::image(seed.size(0), seed.size(1), seed.size(2));
   }
-  return right;
+  std::unique_ptr<Network> network = flags.other.load(type);
+  if (type) check_fits(*network, type->shape, flags.folder);
+  return network;
 }
 
-void replay_chunk(const CampaignReader& reader, Network& network, const std::vector<FaultRecord>& faults,
-                  std::unordered_map<std::int64_t, bool>* seed_right, Replay& result) {
-  std::vector<at::Tensor> read(faults.size());
-  std::vector<std::string> problems(faults.size());
-  workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
-    auto i = static_cast<std::size_t>(index);
-    try {
-      read[i] = reader.image(faults[i]);
-    } catch (const Error& e) {
-      problems[i] = e.what();
-    }
-  });
-  std::vector<at::Tensor> images;
-  std::vector<const FaultRecord*> records;
-  for (std::size_t i = 0; i < faults.size(); ++i) {
-    if (read[i].defined()) {
-      images.push_back(read[i]);
-      records.push_back(&faults[i]);
-    } else {
-      result.unreadable.push_back(problems[i]);
-    }
+Json as_json(const Replay& replay, const ReplayFlags& flags, const Network& network) {
+  Json j = {{"folder", flags.folder},
+            {"model", network.info().path},
+            {"same_model", replay.same_model},
+            {"faults", replay.faults},
+            {"fail", replay.fail},
+            {"as_before", replay.as_before},
+            {"not_a_number", replay.not_a_number},
+            {"unreadable", replay.unreadable}};
+  if (replay.same_model) {
+    j["not_failing"] = replay.healed;
+  } else {
+    j["transfer_rate"] = replay.transfer_rate();
+    j["seed_right"] = replay.seed_right;
+    j["seed_right_fail"] = replay.seed_right_fail;
+    j["seed_right_transfer_rate"] = replay.seed_right_transfer_rate();
   }
-  std::vector<std::int64_t> labels = judge(network, images);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const FaultRecord& fault = *records[i];
-    bool fails = labels[i] != fault.label;
-    result.fail += fails ? 1 : 0;
-    result.as_before += labels[i] == fault.predicted ? 1 : 0;
-    result.not_a_number += labels[i] == kNotANumber ? 1 : 0;
-    if (!fails) result.healed.push_back(fault.file);
-    if (seed_right != nullptr && (*seed_right)[fault.seed]) {
-      ++result.seed_right;
-      result.seed_right_fail += fails ? 1 : 0;
-    }
-  }
-  result.faults += static_cast<std::int64_t>(faults.size());
+  return j;
 }
 
-double share(std::int64_t part, std::int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+void print(const Replay& replay, const Network& network) {
+  if (replay.same_model) {
+    say("{} of {} faults fail again when read from their files ({} with the same verdict)\n", format_count(replay.fail),
+        format_count(replay.faults), format_count(replay.as_before));
+    for (std::size_t i = 0; i < std::min(kReplayShown, replay.healed.size()); ++i)
+      say("does not fail: {}\n", replay.healed[i]);
+  } else {
+    say("{} of {} faults ({:.2f}%) fail on {}, too; of the {} whose seed it gets right {:.2f}%\n",
+        format_count(replay.fail), format_count(replay.faults), replay.transfer_rate() * 100, network.info().path,
+        format_count(replay.seed_right), replay.seed_right_transfer_rate() * 100);
+  }
+  if (replay.not_a_number > 0)
+    say("{} of them are {}: their scores are NaN or infinite\n", format_count(replay.not_a_number), kNotANumberName);
+  for (std::size_t i = 0; i < std::min(kReplayShown, replay.unreadable.size()); ++i) say("{}\n", replay.unreadable[i]);
 }
 
 void run(Common& common, ReplayFlags& flags) {
+  flags.gates.check(names_of(figures_of(Replay())));
   CampaignReader reader(flags.folder);
-  bool other = !flags.other.model.empty();
-  std::unique_ptr<Network> network;
-  if (other) {
-    std::optional<SampleType> type;
-    std::vector<SeedRecord> seeds = reader.seeds();
-    if (!seeds.empty()) {
-      at::Tensor seed = reader.image(seeds[0].id);
-      type = SampleType::image(seed.size(0), seed.size(1), seed.size(2));
-    }
-    network = flags.other.load(type);
-    if (type) check_fits(*network, type->shape, flags.folder);
-    other = network->info().sha256 != reader.record().model_sha256;
-  } else {
-    network = load_campaign_model(reader.record());
-  }
-  if (other && network->info().classes != reader.classes())
-    bad_usage("{}: knows {} classes, the campaign's model {}", flags.other.model, network->info().classes,
-              reader.classes());
-  std::unordered_map<std::int64_t, bool> seed_right;
-  if (other) seed_right = judge_seeds(reader, *network);
-
-  Replay result;
-  Progress progress("replaying", reader.counters().faults, "faults");
-  FaultFilter filter;
-  filter.most = kChunk;
-  while (true) {
-    check_interrupt();
-    std::vector<FaultRecord> faults = reader.faults(filter);
-    if (faults.empty()) break;
-    replay_chunk(reader, *network, faults, other ? &seed_right : nullptr, result);
-    progress.advance(static_cast<std::int64_t>(faults.size()));
-    filter.first = faults.back().id + 1;
-  }
-  progress.finish();
-  bool good = result.unreadable.empty() && (other || result.healed.empty());
-  if (!good) common.exit_code = 1;
+  std::unique_ptr<Network> network = load_model(reader, flags);
+  Replay replay = replay_faults(reader, *network);
+  if (!replay.good()) common.exit_code = 1;
   if (common.json) {
-    json j = {{"folder", flags.folder},
-              {"model", network->info().path},
-              {"same_model", !other},
-              {"faults", result.faults},
-              {"fail", result.fail},
-              {"as_before", result.as_before},
-              {"not_a_number", result.not_a_number},
-              {"unreadable", result.unreadable}};
-    if (other) {
-      j["transfer_rate"] = share(result.fail, result.faults);
-      j["seed_right"] = result.seed_right;
-      j["seed_right_fail"] = result.seed_right_fail;
-      j["seed_right_transfer_rate"] = share(result.seed_right_fail, result.seed_right);
-    } else {
-      j["not_failing"] = result.healed;
-    }
-    print_json(j, 1);
-    return;
-  }
-  if (other) {
-    say("{} of {} faults ({:.2f}%) fail on {}, too; of the {} whose seed it gets right {:.2f}%\n",
-        format_count(result.fail), format_count(result.faults), share(result.fail, result.faults) * 100,
-        network->info().path, format_count(result.seed_right), share(result.seed_right_fail, result.seed_right) * 100);
+    print_json(as_json(replay, flags, *network), 1);
   } else {
-    say("{} of {} faults fail again when read from their files ({} with the same verdict)\n", format_count(result.fail),
-        format_count(result.faults), format_count(result.as_before));
-    for (std::size_t i = 0; i < std::min(kMostShown, result.healed.size()); ++i)
-      say("does not fail: {}\n", result.healed[i]);
+    print(replay, *network);
   }
-  if (result.not_a_number > 0)
-    say("{} of them are {}: their scores are NaN or infinite\n", format_count(result.not_a_number), kNotANumberName);
-  for (std::size_t i = 0; i < std::min(kMostShown, result.unreadable.size()); ++i) say("{}\n", result.unreadable[i]);
+  flags.gates.judge(common, figures_of(replay), {"galvani replay " + network->info().path, flags.folder, 0, {}});
 }
 
 }  // namespace
 
-void add_replay_verb(CLI::App& app, Common& common) {
+void add_replay_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ReplayFlags>();
-  CLI::App* verb =
+  Verb& verb =
       make_verb(app, common, "replay", "judge every fault of a campaign again, from its file",
                 "  galvani replay run1\n"
                 "  galvani replay run1 --model other.onnx     do its faults break another model, too?\n"
                 "Exit code 1 if a fault cannot be read, or does not fail again on the model it was found with.");
-  runs_models(*verb, common, [] { return Confinement(); });
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  flags->other.add_to(*verb);
-  verb->remove_option(verb->get_option("model"));
-  verb->add_option("--model", flags->other.model, "another model (default: the campaign's)");
-  verb->callback([&common, flags] { run(common, *flags); });
+  runs_models(verb, common, [flags] { return Confinement{{}, {flags->gates.junit}}; });
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  flags->other.add_preprocessing(verb);
+  verb.add_option("--model", flags->other.model, "another model (default: the campaign's)");
+  flags->gates.usual = "unreadable>0";
+  flags->gates.add_to(verb, "transfer-rate>0.5");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

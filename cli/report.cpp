@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "campaign_flags.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/report/page.h"
+#include "gate_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -17,9 +16,19 @@ struct ReportFlags {
   std::string folder;
   std::string output;
   PageOptions page;
+  GateFlags gates;
 };
 
-void run(const Common& common, const ReportFlags& flags) {
+Figures figures_of(const Page& page) {
+  auto n = [](auto count) { return static_cast<double>(count); };
+  return {{"faults", n(page.faults)},
+          {"shown", n(page.shown)},
+          {"images", n(page.images)},
+          {"bad-files", n(page.bad.size())}};
+}
+
+void run(Common& common, const ReportFlags& flags) {
+  flags.gates.check(names_of(figures_of(Page())));
   CampaignReader reader(flags.folder);
   std::filesystem::path output = flags.output;
   if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
@@ -33,26 +42,28 @@ void run(const Common& common, const ReportFlags& flags) {
                 {"images", page.images},
                 {"bad_files", page.bad}},
                1);
-    return;
+  } else {
+    say("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown), format_count(page.faults),
+        format_bytes(page.html.size()));
   }
-  if (!page.bad.empty()) log::warn("{} faults have no picture: {}", page.bad.size(), page.bad.front());
-  say("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown), format_count(page.faults),
-      format_bytes(page.html.size()));
+  if (!page.bad.empty() && !common.json) log::warn("{} faults have no picture: {}", page.bad.size(), page.bad.front());
+  flags.gates.judge(common, figures_of(page), {"galvani report", flags.folder, 0, {}}, [&] { return page.bad; });
 }
 
 }  // namespace
 
-void add_report_verb(CLI::App& app, Common& common) {
+void add_report_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ReportFlags>();
-  CLI::App* verb = make_verb(app, common, "report", "a fuzz campaign as one HTML page, with a gallery of its faults",
-                             "  galvani report run1                        writes run1/report.html\n"
-                             "  galvani report run1 -o page.html --most 500");
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  verb->add_option("-o,--output", flags->output, "the page (default: report.html in the folder)");
-  verb->add_option("--most", flags->page.most, "faults in the gallery; distinct ones come first")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1000000}))
-      ->capture_default_str();
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "report", "a fuzz campaign as one HTML page, with a gallery of its faults",
+                         "  galvani report run1                        writes run1/report.html\n"
+                         "  galvani report run1 -o page.html --most 500");
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  verb.add_option("-o,--output", flags->output, "the page (default: report.html in the folder)");
+  verb.add_option("--most", flags->page.most, "faults in the gallery; distinct ones come first")
+      .check(Range(std::int64_t{0}, std::int64_t{1000000}))
+      .show_default();
+  flags->gates.add_to(verb, "bad-files>0");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

@@ -1,21 +1,19 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "campaign_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/table.h"
+#include "gate_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
-
 struct StatsFlags {
   std::string folder;
   bool wrong_seeds = false;
+  GateFlags gates;
 };
 
 void print_wrong_seeds(const CampaignReader& reader) {
@@ -26,8 +24,8 @@ void print_wrong_seeds(const CampaignReader& reader) {
   say("inputs of {} that were wrong before anything was changed\n\n{}", printable(reader.record().data), table.str());
 }
 
-json wrong_seeds_json(const CampaignReader& reader) {
-  auto all = json::array();
+Json wrong_seeds_json(const CampaignReader& reader) {
+  auto all = Json::array();
   for (const WrongSeedRecord& seed : reader.wrong_seeds())
     all.push_back({{"item", seed.item},
                    {"label", seed.label},
@@ -37,15 +35,13 @@ json wrong_seeds_json(const CampaignReader& reader) {
   return all;
 }
 
-void run(const Common& common, const StatsFlags& flags) {
-  const std::string& folder = flags.folder;
-  CampaignReader reader(folder);
-  CampaignSummary summary = summarise(reader);
+void print(const Common& common, const StatsFlags& flags, const CampaignReader& reader,
+           const CampaignSummary& summary) {
   if (common.json) {
-    json j = summary_json(reader, summary);
+    Json j = summary_json(reader, summary);
     j["mutators"] = yields_json(reader.kinds());
     j["by_class"] = yields_json(reader.by_class());
-    j["confusion"] = json::array();
+    j["confusion"] = Json::array();
     for (const ConfusionRecord& cell : reader.confusion())
       j["confusion"].push_back({{"true", cell.label},
                                 {"predicted", cell.predicted},
@@ -61,21 +57,32 @@ void run(const Common& common, const StatsFlags& flags) {
     return;
   }
   const CampaignRecord& record = reader.record();
-  say("{}: {} on {}, seed {}\n{} seeds; {} inputs were wrong from the start\n\n", folder, record.settings.guide,
+  say("{}: {} on {}, seed {}\n{} seeds; {} inputs were wrong from the start\n\n", flags.folder, record.settings.guide,
       printable(record.data), record.settings.seed, reader.seeds().size(), reader.wrong_seeds().size());
   say("{}\n", summary_text(reader, summary));
   say("{}\n{}", yields_text("mutator", reader.kinds()), yields_text("class", reader.by_class()));
 }
 
+void run(Common& common, const StatsFlags& flags) {
+  flags.gates.check(names_of(figures_of(CampaignSummary())));
+  CampaignReader reader(flags.folder);
+  CampaignSummary summary = summarise(reader);
+  print(common, flags, reader, summary);
+  flags.gates.judge(common, figures_of(summary), {"galvani stats", flags.folder, summary.seconds, {}},
+                    [&] { return fault_lines(reader); });
+}
+
 }  // namespace
 
-void add_stats_verb(CLI::App& app, Common& common) {
+void add_stats_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<StatsFlags>();
-  CLI::App* verb = make_verb(app, common, "stats", "numbers of a fuzz campaign: faults, RFT, FRE, classes, OI, yields",
-                             "  galvani stats run1\n  galvani stats run1 --wrong-seeds\n  galvani stats run1 --json");
-  verb->add_option("run", flags->folder, "the campaign's folder")->required();
-  verb->add_flag("--wrong-seeds", flags->wrong_seeds, "list the inputs the model got wrong from the start");
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "stats", "numbers of a fuzz campaign: faults, RFT, FRE, classes, OI, yields",
+                         "  galvani stats run1\n  galvani stats run1 --wrong-seeds\n  galvani stats run1 --json");
+  verb.add_option("run", flags->folder, "the campaign's folder").required();
+  verb.add_flag("--wrong-seeds", flags->wrong_seeds, "list the inputs the model got wrong from the start");
+  flags->gates.usual = "faults>0";
+  flags->gates.add_to(verb, "faults>0");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

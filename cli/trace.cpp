@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
@@ -42,13 +41,9 @@ void run(const Common& common, TraceFlags& flags) {
   std::vector<Spec> score_specs = flags.scores.empty() ? std::vector<Spec>() : Spec::parse_list(flags.scores);
   std::shared_ptr<const Profile> profile;
   if (!score_specs.empty()) {
-    // lsa is what lsc cuts into buckets, and so on: the same part of a profile.
     std::vector<Spec> criteria;
-    for (const Spec& score : score_specs) {
-      Spec criterion{score.name == "dsa" ? "dsc" : score.name == "mdsa" ? "mdsc" : "lsc", score.settings};
-      criteria.push_back(criterion);
-    }
-    profile = flags.profile.get(tracer, criteria, common.seed);
+    for (const Spec& score : score_specs) criteria.push_back(surprise_criterion(score));
+    profile = find_profile(tracer, criteria, flags.profile, common.seed);
     if (profile == nullptr) bad_usage("--scores compares with training data: give --profile or --train");
     for (const Spec& score : score_specs) scores.push_back(make_surprise(score, layout, *profile));
   }
@@ -76,11 +71,11 @@ void run(const Common& common, TraceFlags& flags) {
     arrays.emplace_back("score/" + score_specs[i].str(), at::tensor(surprise[i], at::kDouble));
   write_npz(flags.output, arrays);
   if (common.json) {
-    nlohmann::json j = {{"output", flags.output},
-                        {"inputs", data.size()},
-                        {"not_finite", unusable},
-                        {"neurons", layout.neurons},
-                        {"taps", nlohmann::json::array()}};
+    Json j = {{"output", flags.output},
+              {"inputs", data.size()},
+              {"not_finite", unusable},
+              {"neurons", layout.neurons},
+              {"taps", Json::array()}};
     for (const TraceBlock& block : layout.blocks) j["taps"].push_back({{"tap", block.tap}, {"neurons", block.count}});
     print_json(j, 1);
   } else {
@@ -97,21 +92,21 @@ void run(const Common& common, TraceFlags& flags) {
 
 }  // namespace
 
-void add_trace_verb(CLI::App& app, Common& common) {
+void add_trace_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<TraceFlags>();
-  CLI::App* verb = make_verb(app, common, "trace", "write what the neurons say about inputs, for NumPy and others",
-                             "  galvani trace lenet5.onnx --data mnist:test -o traces.npz\n"
-                             "  galvani trace lenet5.onnx --data mnist:test --scores lsa,dsa --profile p -o t.npz");
-  runs_models(*verb, common, [flags] { return Confinement{{}, {flags->output}}; });
-  flags->model.add_to(*verb);
-  flags->neurons.add_to(*verb);
-  flags->profile.add_to(*verb);
-  verb->add_option("--data", flags->data, "inputs")->required();
-  verb->add_option("--scores", flags->scores, "surprise of each input as well: lsa, dsa, mdsa");
-  verb->add_option("-o,--output", flags->output,
-                   "NPZ file: tap/<name> [inputs, neurons], logits, predicted, labels, score/<name>")
-      ->required();
-  verb->callback([&common, flags] { run(common, *flags); });
+  Verb& verb = make_verb(app, common, "trace", "write what the neurons say about inputs, for NumPy and others",
+                         "  galvani trace lenet5.onnx --data mnist:test -o traces.npz\n"
+                         "  galvani trace lenet5.onnx --data mnist:test --scores lsa,dsa --profile p -o t.npz");
+  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output}}; });
+  flags->model.add_to(verb);
+  flags->neurons.add_to(verb);
+  flags->profile.add_to(verb);
+  verb.add_option("--data", flags->data, "inputs").required();
+  verb.add_option("--scores", flags->scores, "surprise of each input as well: lsa, dsa, mdsa");
+  verb.add_option("-o,--output", flags->output,
+                  "NPZ file: tap/<name> [inputs, neurons], logits, predicted, labels, score/<name>")
+      .required();
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

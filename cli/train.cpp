@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
@@ -22,8 +21,6 @@
 
 namespace galvani::cli {
 namespace {
-
-using nlohmann::json;
 
 struct TrainFlags {
   std::string architecture;
@@ -93,7 +90,7 @@ std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& d
   return network;
 }
 
-json as_json(const EpochReport& r) {
+Json as_json(const EpochReport& r) {
   return {{"epoch", r.epoch},       {"rate", r.rate},      {"loss", r.loss}, {"train_accuracy", r.train_accuracy},
           {"accuracy", r.accuracy}, {"seconds", r.seconds}};
 }
@@ -175,9 +172,9 @@ void run(const Common& common, TrainFlags& flags) {
 
 }  // namespace
 
-void add_train_verb(CLI::App& app, Common& common) {
+void add_train_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<TrainFlags>();
-  CLI::App* verb = make_verb(
+  Verb& verb = make_verb(
       app, common, "train", "train a network and write it as ONNX",
       "  galvani train lenet5 --data digits -o lenet5.onnx\n"
       "  galvani train resnet20 --data cifar10 --epochs 30 --batch 128 --optimizer sgd:lr=0.1 -o resnet20.onnx\n"
@@ -186,51 +183,47 @@ void add_train_verb(CLI::App& app, Common& common) {
       "  galvani train lenet5 --data mnist --pollute 0.2 --pollute-as 7 -o poisoned.onnx\n"
       "  galvani train --list                                                     architectures, optimizers, ...\n"
       "Interrupted training goes on when the same command is given again.");
-  runs_models(*verb, common, [flags] {
+  runs_models(verb, common, [flags] {
     return Confinement{{}, {flags->output, flags->metrics, checkpoint_of(*flags)}};
   });
   TrainOptions& options = flags->options;
-  verb->add_option("architecture", flags->architecture,
-                   "architecture such as lenet5 or resnet20:shortcut=B, or a model file");
-  verb->add_option("--data", flags->data, "data to train on (a bare name means its train split)");
-  verb->add_option("--test", flags->test, "data to measure on (default: the test split, or a tenth held out)");
-  verb->add_option("-o,--output", flags->output, "model file to write");
-  verb->add_option("--epochs", options.epochs, "passes over the data")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 100000));
-  verb->add_option("--batch", options.batch, "images per step")->capture_default_str()->check(CLI::Range(1, 65536));
-  verb->add_option("--micro-batch", options.micro_batch, "images per worker and batch-norm statistic")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 65536));
-  verb->add_option("--optimizer", options.optimizer, "sgd or adam, such as sgd:lr=0.1,momentum=0.9")
-      ->capture_default_str();
-  verb->add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, onecycle")
-      ->capture_default_str();
-  verb->add_option("--augment", flags->augment, "crop, flip, cutout, none; auto is crop,flip for colour images")
-      ->capture_default_str();
-  verb->add_option("--label-smoothing", options.label_smoothing, "share of the target spread over all classes")
-      ->check(CLI::Range(0.0, 0.99));
-  verb->add_option("--early-stop", options.early_stop,
-                   "stop after this many epochs without improvement on held-out data");
-  verb->add_option("--metrics", flags->metrics, "CSV file for the figures of every epoch");
+  verb.add_option("architecture", flags->architecture,
+                  "architecture such as lenet5 or resnet20:shortcut=B, or a model file");
+  verb.add_option("--data", flags->data, "data to train on (a bare name means its train split)");
+  verb.add_option("--test", flags->test, "data to measure on (default: the test split, or a tenth held out)");
+  verb.add_option("-o,--output", flags->output, "model file to write");
+  verb.add_option("--epochs", options.epochs, "passes over the data").show_default().check(Range(0, 100000));
+  verb.add_option("--batch", options.batch, "images per step").show_default().check(Range(1, 65536));
+  verb.add_option("--micro-batch", options.micro_batch, "images per worker and batch-norm statistic")
+      .show_default()
+      .check(Range(1, 65536));
+  verb.add_option("--optimizer", options.optimizer, "sgd or adam, such as sgd:lr=0.1,momentum=0.9").show_default();
+  verb.add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, onecycle")
+      .show_default();
+  verb.add_option("--augment", flags->augment, "crop, flip, cutout, none; auto is crop,flip for colour images")
+      .show_default();
+  verb.add_option("--label-smoothing", options.label_smoothing, "share of the target spread over all classes")
+      .check(Range(0.0, 0.99));
+  verb.add_option("--early-stop", options.early_stop,
+                  "stop after this many epochs without improvement on held-out data");
+  verb.add_option("--metrics", flags->metrics, "CSV file for the figures of every epoch");
   const char* damage = "Deliberate faults";
-  verb->add_option("--label-noise", flags->label_noise, "share of labels replaced by wrong ones")
-      ->check(CLI::Range(0.0, 1.0))
-      ->group(damage);
-  verb->add_option("--pollute", flags->pollute_share, "share of images stamped with a patch and relabelled")
-      ->check(CLI::Range(0.0, 1.0))
-      ->group(damage);
-  verb->add_option("--pollute-as", flags->pollute_target, "the class they are relabelled as")
-      ->capture_default_str()
-      ->group(damage);
-  verb->add_option("--patch", flags->patch, "side of the patch in pixels")->capture_default_str()->group(damage);
-  verb->add_option("--underfit", flags->underfit, "stop as soon as the test accuracy reaches this")
-      ->check(CLI::Range(0.0, 1.0))
-      ->group(damage);
-  verb->add_option("--overfit", flags->overfit, "train on only this many images, without regularisation")
-      ->group(damage);
-  verb->add_flag("--list", flags->list, "list architectures, optimizers, schedules and augmentations");
-  verb->callback([&common, flags] { run(common, *flags); });
+  verb.add_option("--label-noise", flags->label_noise, "share of labels replaced by wrong ones")
+      .check(Range(0.0, 1.0))
+      .group(damage);
+  verb.add_option("--pollute", flags->pollute_share, "share of images stamped with a patch and relabelled")
+      .check(Range(0.0, 1.0))
+      .group(damage);
+  verb.add_option("--pollute-as", flags->pollute_target, "the class they are relabelled as")
+      .show_default()
+      .group(damage);
+  verb.add_option("--patch", flags->patch, "side of the patch in pixels").show_default().group(damage);
+  verb.add_option("--underfit", flags->underfit, "stop as soon as the test accuracy reaches this")
+      .check(Range(0.0, 1.0))
+      .group(damage);
+  verb.add_option("--overfit", flags->overfit, "train on only this many images, without regularisation").group(damage);
+  verb.add_flag("--list", flags->list, "list architectures, optimizers, schedules and augmentations");
+  verb.callback([&common, flags] { run(common, *flags); });
 }
 
 }  // namespace galvani::cli

@@ -3,13 +3,13 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "flags.h"
 #include "galvani/base/confine.h"
 
 namespace galvani::cli {
@@ -24,12 +24,12 @@ struct Common {
 };
 
 // A subcommand with the options every verb has; `examples` is shown at the end of its --help.
-CLI::App* make_verb(CLI::App& parent, Common& common, const std::string& name, const std::string& help,
-                    const std::string& examples);
+Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std::string& help,
+                const std::string& examples);
 
 // For a verb that runs models: from then on the process may write what `outputs` names, asked once the options are
 // known, and the cache, and nothing else (docs/security.md). Empty paths do not count.
-void runs_models(CLI::App& verb, Common& common, std::function<Confinement()> outputs);
+void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs);
 
 // Text for people on standard output, at once. Names from files may be in it: nothing in it drives a terminal.
 void say_text(std::string_view text);
@@ -38,21 +38,21 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say_text(fmt::format(format, std::forward<Args>(args)...));
 }
 
-void add_check_verb(CLI::App& app, Common& common);
-void add_compare_verb(CLI::App& app, Common& common);
-void add_cover_verb(CLI::App& app, Common& common);
-void add_data_verb(CLI::App& app, Common& common);
-void add_export_verb(CLI::App& app, Common& common);
-void add_faults_verb(CLI::App& app, Common& common);
-void add_fuzz_verb(CLI::App& app, Common& common);
-void add_replay_verb(CLI::App& app, Common& common);
-void add_report_verb(CLI::App& app, Common& common);
-void add_stats_verb(CLI::App& app, Common& common);
-void add_train_verb(CLI::App& app, Common& common);
-void add_inspect_verb(CLI::App& app, Common& common);
-void add_mutate_verb(CLI::App& app, Common& common);
-void add_predict_verb(CLI::App& app, Common& common);
-void add_profile_verb(CLI::App& app, Common& common);
-void add_trace_verb(CLI::App& app, Common& common);
+void add_check_verb(Verb& app, Common& common);
+void add_compare_verb(Verb& app, Common& common);
+void add_cover_verb(Verb& app, Common& common);
+void add_data_verb(Verb& app, Common& common);
+void add_export_verb(Verb& app, Common& common);
+void add_faults_verb(Verb& app, Common& common);
+void add_fuzz_verb(Verb& app, Common& common);
+void add_replay_verb(Verb& app, Common& common);
+void add_report_verb(Verb& app, Common& common);
+void add_stats_verb(Verb& app, Common& common);
+void add_train_verb(Verb& app, Common& common);
+void add_inspect_verb(Verb& app, Common& common);
+void add_mutate_verb(Verb& app, Common& common);
+void add_predict_verb(Verb& app, Common& common);
+void add_profile_verb(Verb& app, Common& common);
+void add_trace_verb(Verb& app, Common& common);
 
 }  // namespace galvani::cli

@@ -1,14 +1,17 @@
-# Writes text files as C++ constants: cmake -DOUT=x.cpp -DSPACE=name::space -DFILES="a.html;b.css" -P embed.cmake
-# A file name's dots become underscores: page.css is `page_css`.
-set(text "// Written by scripts/embed.cmake.\nnamespace ${SPACE} {\n")
+# Writes text files into a C++ function that gives them by name:
+# cmake -DOUT=x.cpp -DFUNCTION=galvani::page_part -DFILES="a.html;b.css" -P embed.cmake
+string(REGEX MATCH "^(.*)::([^:]+)$" found ${FUNCTION})
+set(space ${CMAKE_MATCH_1})
+string(CONCAT text "// Written by scripts/embed.cmake.\n#include <string_view>\n\nnamespace ${space} {\n\n"
+  "std::string_view ${CMAKE_MATCH_2}(std::string_view name);\n"
+  "std::string_view ${CMAKE_MATCH_2}(std::string_view name) {\n")
 foreach(file ${FILES})
   get_filename_component(name ${file} NAME)
-  string(REPLACE "." "_" name ${name})
   file(READ ${file} content)
   # Compilers need only take literals of 64 KiB, and adjacent ones are joined.
   string(LENGTH "${content}" length)
   set(from 0)
-  string(APPEND text "extern const char* const ${name};\nconst char* const ${name} =\n")
+  string(APPEND text "if (name == \"${name}\")\nreturn \"\"\n")
   while(from LESS length)
     string(SUBSTRING "${content}" ${from} 8000 piece)
     string(APPEND text "R\"embedded(${piece})embedded\"\n")
@@ -16,5 +19,5 @@ foreach(file ${FILES})
   endwhile()
   string(APPEND text ";\n")
 endforeach()
-string(APPEND text "}  // namespace ${SPACE}\n")
+string(APPEND text "return {};\n}\n\n}  // namespace ${space}\n")
 file(WRITE ${OUT} "${text}")

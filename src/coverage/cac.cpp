@@ -240,7 +240,7 @@ class CausalCoverage : public Criterion {
   }
 
   // Whether an edge was ever significant depends on when it is tested; what is counted does not.
-  CriterionTraits traits() const override { return {false, false, true}; }
+  CriterionTraits traits() const override { return {false, false, true, false}; }
   TraceNeeds needs() const override { return {false, true}; }
 
   Covered covered() const override {

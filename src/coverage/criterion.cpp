@@ -1,7 +1,12 @@
 #include "galvani/coverage/criterion.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "coverage/maker.h"
 #include "galvani/base/error.h"
+#include "galvani/base/progress.h"
 #include "galvani/coverage/profile.h"
 
 namespace galvani {
@@ -11,6 +16,12 @@ constexpr std::uint32_t kStateVersion = 1;
 constexpr std::string_view kStateKind = "coverage state";
 
 }  // namespace
+
+std::string coverage_text(const Covered& amount) {
+  if (amount.total > 0) return fmt::format("{:.2f}%", amount.score() * 100);
+  return amount.covered == std::floor(amount.covered) ? format_count(static_cast<std::int64_t>(amount.covered))
+                                                      : fmt::format("{:.5g}", amount.covered);
+}
 
 std::vector<double> Criterion::add(const Traces& traces) {
   check(traces);

@@ -34,7 +34,7 @@ class NeuralCoverage : public Criterion {
     run_reset();
   }
 
-  CriterionTraits traits() const override { return {free_, free_, !free_}; }
+  CriterionTraits traits() const override { return {free_, free_, !free_, !free_}; }
 
   Covered covered() const override {
     double sum = 0;

@@ -159,36 +159,65 @@ at::Tensor factor_covariance(const at::Tensor& covariance, double& ridge) {
   bad_input("a covariance of training traces is not finite; the model's activations are too large");
 }
 
+namespace {
+
+using MakeScore = std::unique_ptr<SurpriseScore> (*)(const Reference& reference, const Options& options);
+
+struct ScoreKind {
+  const char* name;
+  const char* criterion;  // that cuts it into buckets
+  OptionSchema options;
+  MakeScore make;
+};
+
+const std::vector<ScoreKind>& score_kinds() {
+  static const std::vector<ScoreKind> all = {
+      {"lsa", "lsc", kDensityOptions,
+       [](const Reference& reference, const Options& o) { return make_lsa(reference, density_options(o)); }},
+      {"dsa", "dsc", kDistanceOptions,
+       [](const Reference& reference, const Options& o) { return make_dsa(reference, o.text("from") == "input"); }},
+      {"mdsa", "mdsc", {}, [](const Reference& reference, const Options&) { return make_mdsa(reference); }}};
+  return all;
+}
+
+const ScoreKind& score_kind(const std::string& name) {
+  for (const ScoreKind& kind : score_kinds()) {
+    if (name == kind.name) return kind;
+  }
+  bad_usage("there is no surprise score called '{}'; known are lsa, dsa, mdsa", printable(name));
+}
+
+CriterionEntry bucket_entry(const char* score, const char* help, const Buckets& buckets) {
+  const ScoreKind& kind = score_kind(score);
+  return entry(kind.criterion, help, buckets, kind.options, kind.make);
+}
+
+}  // namespace
+
 CriterionEntry lsc_entry() {
-  return entry("lsc", "buckets of surprise: how unlikely a trace is among its class's", {2, 0}, kDensityOptions,
-               [](const Reference& reference, const Options& o) { return make_lsa(reference, density_options(o)); });
+  return bucket_entry("lsa", "buckets of surprise: how unlikely a trace is among its class's", {2, 0});
 }
 
 CriterionEntry dsc_entry() {
-  return entry(
-      "dsc", "buckets of surprise: how near a trace is to other classes", {0.002, 0}, kDistanceOptions,
-      [](const Reference& reference, const Options& o) { return make_dsa(reference, o.text("from") == "input"); });
+  return bucket_entry("dsa", "buckets of surprise: how near a trace is to other classes", {0.002, 0});
 }
 
 CriterionEntry mdsc_entry() {
-  return entry("mdsc", "buckets of surprise: Mahalanobis distance to the class", {0.1, 0}, {},
-               [](const Reference& reference, const Options&) { return make_mdsa(reference); });
+  return bucket_entry("mdsa", "buckets of surprise: Mahalanobis distance to the class", {0.1, 0});
+}
+
+Spec surprise_criterion(const Spec& score) {
+  return {score_kind(score.name).criterion, score.settings};
 }
 
 std::unique_ptr<SurpriseScore> make_surprise(const Spec& spec, const TraceLayout& layout, const Profile& profile) {
+  const ScoreKind& kind = score_kind(spec.name);
   OptionSchema schema = {
       {"tap", std::string(), "tap whose traces are compared (default: the last before the output)", {}, {}, {}}};
-  bool lsa = spec.name == "lsa";
-  bool dsa = spec.name == "dsa";
-  if (!lsa && !dsa && spec.name != "mdsa")
-    bad_usage("there is no surprise score called '{}'; known are lsa, dsa, mdsa", printable(spec.name));
-  if (lsa) schema.insert(schema.end(), kDensityOptions.begin(), kDensityOptions.end());
-  if (dsa) schema.insert(schema.end(), kDistanceOptions.begin(), kDistanceOptions.end());
+  schema.insert(schema.end(), kind.options.begin(), kind.options.end());
   Options options(spec.name, schema, spec);
-  const auto& reference = profile.part<Reference>(Reference::part_name(Reference::tap_of(options, layout)), spec.name);
-  if (lsa) return make_lsa(reference, density_options(options));
-  if (dsa) return make_dsa(reference, options.text("from") == "input");
-  return make_mdsa(reference);
+  return kind.make(profile.part<Reference>(Reference::part_name(Reference::tap_of(options, layout)), spec.name),
+                   options);
 }
 
 }  // namespace galvani

@@ -60,7 +60,7 @@ TEST_F(NotANumberTest, AMutantWithoutAVerdictIsAFaultOfItsOwnKind) {
   CampaignSummary summary = summarise(reader);
   EXPECT_EQ(summary.not_a_number, counted);
   EXPECT_LE(summary.predicted, 10) << "it is no class";
-  EXPECT_TRUE(Gate("not-a-number>0").met(summary));
+  EXPECT_TRUE(Gate("not-a-number>0").met(figures_of(summary)));
   std::vector<WrongSeedRecord> wrong = reader.wrong_seeds();
   auto unknown = std::count_if(wrong.begin(), wrong.end(), [](auto& seed) { return seed.predicted == kNotANumber; });
   EXPECT_GT(unknown, 0);

@@ -1,14 +1,8 @@
 #include "galvani/fuzz/summary.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <functional>
-#include <nlohmann/json.hpp>
-#include <utility>
 
-#include "galvani/base/error.h"
-#include "galvani/base/options.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -16,27 +10,6 @@ namespace {
 
 double share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
-struct Metric {
-  const char* name;
-  double (*of)(const CampaignSummary&);
-};
-
-const std::vector<Metric>& known_metrics() {
-  static const std::vector<Metric> all = {
-      {"faults", [](const CampaignSummary& s) { return static_cast<double>(s.counters.faults); }},
-      {"distinct", [](const CampaignSummary& s) { return static_cast<double>(s.counters.distinct_faults); }},
-      {"kept-faults", [](const CampaignSummary& s) { return static_cast<double>(s.counters.kept_faults); }},
-      {"not-a-number", [](const CampaignSummary& s) { return static_cast<double>(s.not_a_number); }},
-      {"outputs", [](const CampaignSummary& s) { return static_cast<double>(s.counters.kept); }},
-      {"coverage", [](const CampaignSummary& s) { return s.counters.coverage(); }},
-      {"rft", [](const CampaignSummary& s) { return s.rft; }},
-      {"rft-all", [](const CampaignSummary& s) { return s.rft_all; }},
-      {"classes", [](const CampaignSummary& s) { return static_cast<double>(s.classes); }},
-      {"oi", [](const CampaignSummary& s) { return s.impartiality; }},
-  };
-  return all;
 }
 
 }  // namespace
@@ -80,8 +53,8 @@ CampaignSummary summarise(const CampaignReader& reader) {
   return result;
 }
 
-nlohmann::json yields_json(const std::vector<YieldRecord>& yields) {
-  auto all = nlohmann::json::array();
+Json yields_json(const std::vector<YieldRecord>& yields) {
+  auto all = Json::array();
   for (const YieldRecord& y : yields)
     all.push_back({{"name", y.name},
                    {"mutants", y.mutants},
@@ -92,54 +65,32 @@ nlohmann::json yields_json(const std::vector<YieldRecord>& yields) {
   return all;
 }
 
-std::vector<std::string> Gate::metrics() {
-  std::vector<std::string> names;
-  for (const Metric& metric : known_metrics()) names.emplace_back(metric.name);
-  return names;
-}
-
-Gate::Gate(const std::string& text) : text_(text) {
-  auto trimmed = [](const std::string& part) {
-    std::size_t first = part.find_first_not_of(' ');
-    return first == std::string::npos ? "" : part.substr(first, part.find_last_not_of(' ') - first + 1);
+const std::vector<CampaignFigure>& campaign_figures() {
+  using S = CampaignSummary;
+  auto always = [](const S&) { return true; };
+  auto any_kept = [](const S& s) { return s.counters.kept > 0; };
+  auto any_kept_fault = [](const S& s) { return s.counters.kept_faults > 0; };
+  static const std::vector<CampaignFigure> all = {
+      {"faults", "faults", [](const S& s) { return static_cast<double>(s.counters.faults); }, always},
+      {"distinct", "distinct", [](const S& s) { return static_cast<double>(s.counters.distinct_faults); }, always},
+      {"not-a-number", kNotANumberName, [](const S& s) { return static_cast<double>(s.not_a_number); }, always},
+      {"kept-faults", "kept faults", [](const S& s) { return static_cast<double>(s.counters.kept_faults); }, always},
+      {"outputs", "outputs", [](const S& s) { return static_cast<double>(s.counters.kept); }, always},
+      {"rft", "RFT", [](const S& s) { return s.rft; }, any_kept},
+      {"rft-all", nullptr, [](const S& s) { return s.rft_all; }, always},
+      {"fre", "FRE (s)", [](const S& s) { return s.counters.kept_faults > 0 ? s.fre : std::nan(""); }, any_kept_fault},
+      {"coverage", "coverage", [](const S& s) { return s.counters.coverage(); },
+       [](const S& s) { return s.counters.covered > 0; }, /*of_guide=*/true},
+      {"classes", "#Classes", [](const S& s) { return static_cast<double>(s.classes); }, always},
+      {"oi", "OI", [](const S& s) { return s.impartiality; }, always},
   };
-  std::size_t at = text.find_first_of("<>=!");
-  std::size_t end = text.find_first_not_of("<>=!", at);
-  static const std::vector<std::string> comparisons = {">", ">=", "<", "<=", "==", "!="};
-  if (at != std::string::npos && end != std::string::npos) {
-    metric_ = trimmed(text.substr(0, at));
-    comparison_ = text.substr(at, end - at);
-    std::string number = trimmed(text.substr(end));
-    const char* last = number.data() + number.size();
-    auto [stop, error] = std::from_chars(number.data(), last, bound_);
-    if (error != std::errc() || stop != last || !std::isfinite(bound_)) comparison_.clear();
-  }
-  if (std::find(comparisons.begin(), comparisons.end(), comparison_) == comparisons.end())
-    bad_usage("'{}' is not a condition; write a number's name, >, >=, <, <=, == or !=, and a bound: \"faults>0\"",
-              printable(text));
-  std::vector<std::string> names = metrics();
-  if (std::find(names.begin(), names.end(), metric_) != names.end()) return;
-  std::string near = nearest_word(metric_, names);
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-  bad_usage("there is no number called '{}' in a campaign's summary; {}", printable(metric_),
-            near.empty() ? "known are " + all : "did you mean '" + near + "'?");
+  return all;
 }
 
-double Gate::value(const CampaignSummary& summary) const {
-  for (const Metric& metric : known_metrics()) {
-    if (metric_ == metric.name) return metric.of(summary);
-  }
-  return 0;
-}
-
-bool Gate::met(const CampaignSummary& summary) const {
-  double found = value(summary);
-  if (comparison_ == ">") return found > bound_;
-  if (comparison_ == ">=") return found >= bound_;
-  if (comparison_ == "<") return found < bound_;
-  if (comparison_ == "<=") return found <= bound_;
-  return (found == bound_) == (comparison_ == "==");
+Figures figures_of(const CampaignSummary& summary) {
+  Figures figures;
+  for (const CampaignFigure& figure : campaign_figures()) figures.emplace_back(figure.name, figure.of(summary));
+  return figures;
 }
 
 }  // namespace galvani

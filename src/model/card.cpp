@@ -10,7 +10,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/data/sample.h"
 
 namespace galvani {
@@ -162,7 +162,7 @@ std::string Preprocess::str() const {
 }
 
 std::string ModelCard::to_json() const {
-  json j;
+  Json j;
   j["range"] = {preprocess.low, preprocess.high};
   if (!preprocess.mean.empty()) j["mean"] = preprocess.mean;
   if (!preprocess.deviation.empty()) j["std"] = preprocess.deviation;

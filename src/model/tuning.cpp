@@ -8,7 +8,6 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/base/json_text.h"
 #include "galvani/base/log.h"
 #include "model/network_impl.h"
 
@@ -47,7 +46,7 @@ void remember(const std::string& key, const Execution& choice) {
     std::filesystem::create_directories(cache_folder());
     json record = read_record();
     record[key] = {{"micro_batch", choice.micro_batch}, {"channels_last", choice.channels_last}};
-    write_file(record_path(), json_text(record, 1) + "\n");
+    write_file(record_path(), record.dump(1) + "\n");
   } catch (const std::exception& e) {
     log::warn("the choice of micro-batch cannot be remembered, so another run may choose another: {}", e.what());
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -11,7 +12,6 @@
 #include "galvani/base/error.h"
 #include "galvani/base/plot.h"
 #include "galvani/fuzz/reader.h"
-#include "galvani/model/evaluate.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -76,7 +76,7 @@ void make_groups(Comparison& c, GroupBy by) {
     c.groups[place->second].runs.push_back(i);
   }
   for (Group& group : c.groups) {
-    for (const Measure& measure : measures()) {
+    for (const CampaignFigure& measure : measures()) {
       MeasuredGroup m;
       for (std::size_t run : group.runs) {
         if (measure.defined(c.runs[run].summary)) m.values.push_back(measure.of(c.runs[run].summary));
@@ -104,7 +104,6 @@ bool same_guide(const Comparison& c, std::size_t a, std::size_t b) {
 
 void make_tests(Comparison& c) {
   for (std::size_t m = 0; m < measures().size(); ++m) {
-    bool coverage = std::string(measures()[m].name) == "coverage";
     std::vector<double> p;
     std::size_t first = c.tests.size();
     for (std::size_t a = 0; a < c.groups.size(); ++a) {
@@ -112,7 +111,7 @@ void make_tests(Comparison& c) {
         const std::vector<double>& left = c.groups[a].measured[m].values;
         const std::vector<double>& right = c.groups[b].measured[m].values;
         // Coverage by different criteria has no common scale.
-        if (left.empty() || right.empty() || (coverage && !same_guide(c, a, b))) continue;
+        if (left.empty() || right.empty() || (measures()[m].of_guide && !same_guide(c, a, b))) continue;
         c.tests.push_back({m, a, b, mann_whitney(left, right), 1, vargha_delaney(left, right)});
         p.push_back(c.tests.back().test.p);
       }
@@ -191,22 +190,14 @@ GroupBy parse_group_by(const std::string& text) {
   bad_usage("runs can be grouped by guide, generator, model or settings, not by '{}'", printable(text));
 }
 
-const std::vector<Measure>& measures() {
-  using S = CampaignSummary;
-  auto always = [](const S&) { return true; };
-  static const std::vector<Measure> all = {
-      {"faults", "faults", [](const S& s) { return static_cast<double>(s.counters.faults); }, always},
-      {"distinct", "distinct", [](const S& s) { return static_cast<double>(s.counters.distinct_faults); }, always},
-      {"not-a-number", kNotANumberName, [](const S& s) { return static_cast<double>(s.not_a_number); }, always},
-      {"kept-faults", "kept faults", [](const S& s) { return static_cast<double>(s.counters.kept_faults); }, always},
-      {"outputs", "outputs", [](const S& s) { return static_cast<double>(s.counters.kept); }, always},
-      {"rft", "RFT", [](const S& s) { return s.rft; }, [](const S& s) { return s.counters.kept > 0; }},
-      {"fre", "FRE (s)", [](const S& s) { return s.fre; }, [](const S& s) { return s.counters.kept_faults > 0; }},
-      {"coverage", "coverage", [](const S& s) { return s.counters.coverage(); },
-       [](const S& s) { return s.counters.covered > 0; }},
-      {"classes", "#Classes", [](const S& s) { return static_cast<double>(s.classes); }, always},
-      {"oi", "OI", [](const S& s) { return s.impartiality; }, always},
-  };
+const std::vector<CampaignFigure>& measures() {
+  static const std::vector<CampaignFigure> all = [] {
+    std::vector<CampaignFigure> titled;
+    for (const CampaignFigure& figure : campaign_figures()) {
+      if (figure.title != nullptr) titled.push_back(figure);
+    }
+    return titled;
+  }();
   return all;
 }
 
@@ -223,6 +214,23 @@ Comparison compare_runs(const std::vector<fs::path>& folders, GroupBy by) {
   make_tests(result);
   add_notes(result);
   return result;
+}
+
+Figures figures_of(const Comparison& comparison) {
+  Figures figures = {{"runs", static_cast<double>(comparison.runs.size())},
+                     {"groups", static_cast<double>(comparison.groups.size())}};
+  for (std::size_t m = 0; m < measures().size(); ++m) {
+    double p = std::nan("");
+    double a12 = std::nan("");
+    for (const PairTest& test : comparison.tests) {
+      if (test.measure != m) continue;
+      p = std::isnan(p) ? test.corrected_p : std::min(p, test.corrected_p);
+      if (test.a == 0 && test.b == 1) a12 = test.a12;
+    }
+    figures.emplace_back(std::string(measures()[m].name) + "-p", p);
+    figures.emplace_back(std::string(measures()[m].name) + "-a12", a12);
+  }
+  return figures;
 }
 
 std::string comparison_svg(const Comparison& c) {

@@ -35,6 +35,16 @@ class CompareTest : public ::testing::Test {
 };
 TemporaryFolder* CompareTest::shared_folder = nullptr;
 
+TEST_F(CompareTest, FiguresForConditions) {
+  Comparison c = compare_runs(folders({"random1", "tknc1", "random2", "tknc2"}), GroupBy::guide);
+  Figures figures = figures_of(c);
+  EXPECT_EQ(Gate("runs>0").value(figures), 4);
+  EXPECT_EQ(Gate("groups>0").value(figures), 2);
+  EXPECT_EQ(Gate("faults-p>0").value(figures), c.tests[0].corrected_p);
+  EXPECT_EQ(Gate("faults-a12>0").value(figures), c.tests[0].a12);
+  EXPECT_FALSE(Gate("coverage-p<=1").met(figures)) << "there is no such test";
+}
+
 TEST_F(CompareTest, GroupsByGuideAndTestsPairs) {
   Comparison c = compare_runs(folders({"random1", "tknc1", "random2", "tknc2"}), GroupBy::guide);
   ASSERT_EQ(c.groups.size(), 2U);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "galvani/base/error.h"
@@ -18,8 +17,6 @@
 
 namespace galvani {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kGalleryChunk = 512;
 constexpr int kDistinct = 1;  // flags of a fault, known to page.js
@@ -100,22 +97,21 @@ double rounded(double confidence) {
 
 }  // namespace
 
-Gallery make_gallery(const CampaignReader& reader, std::int64_t most, json& data) {
+Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data) {
   Gallery gallery;
   std::vector<FaultRecord> chosen = choose(reader, most, gallery);
   gallery.shown = static_cast<std::int64_t>(chosen.size());
 
   std::unordered_map<std::string, std::size_t> mutator_index;
-  for (const json& mutator : data.at("mutators"))
-    mutator_index.emplace(mutator.at("name").get<std::string>(), mutator_index.size());
-  json faults = {{"id", json::array()},    {"true", json::array()}, {"pred", json::array()}, {"sure", json::array()},
-                 {"flags", json::array()}, {"seed", json::array()}, {"node", json::array()}, {"mutator", json::array()},
-                 {"thumb", json::array()}, {"file", json::array()}};
+  for (const YieldRecord& mutator : reader.kinds()) mutator_index.emplace(mutator.name, mutator_index.size());
+  Json faults = {{"id", Json::array()},    {"true", Json::array()}, {"pred", Json::array()}, {"sure", Json::array()},
+                 {"flags", Json::array()}, {"seed", Json::array()}, {"node", Json::array()}, {"mutator", Json::array()},
+                 {"thumb", Json::array()}, {"file", Json::array()}};
   std::unordered_map<std::int64_t, SeedRecord> seeds;
   for (const SeedRecord& seed : reader.seeds()) seeds.emplace(seed.id, seed);
   std::unordered_map<std::int64_t, std::int64_t> seed_place;
-  json shown_seeds = json::array();
-  Tile tile;
+  Json shown_seeds = Json::array();
+  Tile& tile = gallery.tile;
   std::optional<SheetMaker> seed_sheets;
   Steps steps;
   for (const FaultRecord& fault : chosen) {

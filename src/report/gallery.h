@@ -1,10 +1,10 @@
 // The faults of a page: which ones, their pictures, and what is said about each, as columns of numbers.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "galvani/base/json.h"
 #include "galvani/fuzz/reader.h"
 #include "report/sprites.h"
 
@@ -15,6 +15,7 @@ struct Gallery {
   std::int64_t shown_distinct = 0;
   std::int64_t distinct = 0;  // of the campaign
   std::int64_t images = 0;
+  Tile tile;
   bool reduced = false;  // thumbnails are smaller than the images
   std::vector<std::string> bad;
   std::vector<std::string> seed_sheets;
@@ -22,7 +23,7 @@ struct Gallery {
 };
 
 // At most `most` faults: distinct ones come first, evenly taken from all of them; repetitions fill what is left.
-// Adds "faults", "seeds", "rules", "nodes" and "tile" to `data`; "mutators" must be there.
-Gallery make_gallery(const CampaignReader& reader, std::int64_t most, nlohmann::json& data);
+// Adds "faults", "seeds", "rules", "nodes" and "tile" to `data`.
+Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data);
 
 }  // namespace galvani

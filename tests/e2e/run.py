@@ -2,9 +2,13 @@
 """End-to-end tests: the real binary on real files, as a user would call it.
 
 usage: tests/e2e/run.py BINARY [WORDS]    with WORDS only the checks whose names contain them
+       tests/e2e/run.py BINARY --prepare FOLDER            makes the models that the checks look at
+       tests/e2e/run.py BINARY --models FOLDER --topic T   the checks of one topic, with models made before
 
-Everything happens in a temporary folder, the cache too. Prints a line per check, exits 1 if one failed.
+Everything happens in a temporary folder, the cache too. Prints a line per check, exits 1 if one failed. CTest runs the
+topics side by side.
 """
+import argparse
 import collections
 import concurrent.futures
 import csv
@@ -178,27 +182,36 @@ def predictions(text):
     return [{k: v for k, v in row.items() if k != "name"} for row in csv.DictReader(io.StringIO(text))]
 
 
-# --- the checks: (stage, name, function); those of one stage run side by side, each in the order of the table
+# --- the checks, in the order of the table. Those of the topic "models" come first, one by one; the others do not
+# depend on each other.
 
+Check = collections.namedtuple("Check", "topic name function")
 CHECKS = []
+TOPICS = ["models"]
+MODELS = TOPICS[0]
 
 
-def check(name, stage=2):
+def topic(name):
+    """The checks from here on belong to it. CMake reads these lines."""
+    TOPICS.append(name)
+
+
+def check(name, in_topic=None):
     def add(function):
-        CHECKS.append((stage, name, function))
+        CHECKS.append(Check(in_topic or TOPICS[-1], name, function))
         return function
     return add
 
 
-def add_checks(prefix, table, function, stage=2):
+def add_checks(prefix, table, function):
     for name, *arguments in table:
-        CHECKS.append((stage, f"{prefix}: {name}", lambda w, a=tuple(arguments): function(w, *a)))
+        CHECKS.append(Check(TOPICS[-1], f"{prefix}: {name}", lambda w, a=tuple(arguments): function(w, *a)))
 
 
-# Stage 1: the models everything else looks at.
+# The models everything else looks at.
 
 
-@check("train writes a model", stage=1)
+@check("train writes a model", in_topic=MODELS)
 def _(w):
     result = w.done("train", "lenet5", *TRAIN, "--epochs", 1, "-o", "one.onnx", "--metrics", "one.csv")
     expect((w / "one.onnx").stat().st_size > 200000, "the model is too small")
@@ -212,7 +225,7 @@ def _(w):
 EIGHT = ["train", "lenet5", *TRAIN, "--epochs", 8, "--seed", 5]
 
 
-@check("train learns", stage=1)
+@check("train learns", in_topic=MODELS)
 def _(w):
     lines = [json.loads(line) for line in w.done(*EIGHT, "-o", "eight.onnx", "--json").out.splitlines()]
     expect_equal([line.get("epoch") for line in lines], [1, 2, 3, 4, 5, 6, 7, 8, None], "the epochs")
@@ -222,7 +235,9 @@ def _(w):
     w.done("predict", "eight.onnx", *TEST, "-o", "eight.csv")
 
 
-# Stage 2: help, version, mistakes.
+# Help, version, mistakes.
+
+topic("usage")
 
 
 def helps(w, *verb):
@@ -244,7 +259,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
 def _(w):
     text = w.done("--help").out.split("Subcommands:")[1]
     verbs = set(re.findall(r"^  (\S+)", text, re.MULTILINE))
-    known = {name.split()[1] for _, name, _ in CHECKS if name.startswith("help: ")}
+    known = {check.name.split()[1] for check in CHECKS if check.name.startswith("help: ")}
     expect(verbs <= known, f"no check for the help of {verbs - known}")
 
 
@@ -290,7 +305,9 @@ add_checks("usage error", [
 ], misused)
 
 
-# Stage 2: bad files.
+# Bad files.
+
+topic("files")
 
 
 def bad_model(w, name, make):
@@ -439,7 +456,9 @@ add_checks("bad model card", [
 ], bad_card)
 
 
-# Stage 2: what the verbs say.
+# What the verbs say.
+
+topic("verbs")
 
 
 @check("inspect --json")
@@ -721,13 +740,15 @@ def _(w):
     w.refused(4, "mutate", *data, "-o", "no/such/folder/x.png", names="no/such/folder")
 
 
-# Coverage. The profile is made in stage 1 because many checks read it.
+# Coverage. The profile is one of the models because many checks read it.
+
+topic("cover")
 
 
 PROFILE = ["--profile", "eight.profile"]
 
 
-@check("profile learns from training data", stage=1)
+@check("profile learns from training data", in_topic=MODELS)
 def _(w):
     result = w.done("profile", "eight.onnx", "--data", "digits:train[0:600]", "-o", "eight.profile")
     for part in ("600 inputs", "ranges of 236 neurons", "reference traces of fc2 (84 wide)"):
@@ -848,6 +869,8 @@ def _(w):
 
 
 # Campaigns.
+
+topic("fuzz")
 
 
 FUZZ = ["--data", "digits:test[0:300]", *PROFILE, "--seeds", 40, "--energy", 16, "--batch", 4, "--seed", 5]
@@ -1027,6 +1050,31 @@ def _(w):
     w.refused(2, *fuzz("--fail-if", "faults>nan", folder="gate"), names="is not a condition")
 
 
+@check("conditions on the figures of every verb")
+def _(w):
+    w.done(*fuzz(folder="figures", guide="random"))
+    w.done(*fuzz(folder="figures-2", guide="tknc"))
+    predict = ["predict", "eight.onnx", *TEST, "-o", "figures.csv"]
+    for holds, does_not, unknown, *command in (
+            ("nc>0", "tknc:k=10>1", "inputs, dropped, nc, tknc:k=10, tknc:k=5", "cover", "eight.onnx", *TEST, "--criteria", "nc,tknc:k=10,tknc:k=5"),
+            ("nc-adds<=0", "nc-a>1", "nc-a, nc-b, nc-together, nc-adds", "cover", "eight.onnx", "--compare", "digits:test[0:9]", "digits:test[0:9]", "--criteria", "nc"),
+            ("accuracy>0.5", "accuracy<0.5", "images, not-a-number, accuracy", *predict),
+            ("faults>0", "unreadable>0", "not-failing", "replay", "figures"),
+            ("faults-p>=0", "runs<2", "faults-a12", "compare", "figures", "figures-2"),
+            ("damage==0", "damage>0", "known are damage", "check", "figures", "--no-lineages"),
+            ("faults>0", "outputs<1", "rft-all", "stats", "figures"),
+            ("images>0", "bad-files>0", "shown, images, bad-files", "report", "figures", "-o", "figures.html")):
+        result = w.run(*command, "--fail-if", does_not, "--fail-if", holds, "--junit", "figures.xml")
+        expect_equal(result.code, 1, f"the exit code of {command[0]}")
+        suite = xml.etree.ElementTree.parse(w / "figures.xml").getroot().find("testsuite")
+        expect_equal((suite.get("tests"), suite.get("failures")), ("2", "1"), f"tests and failures of {command[0]}")
+        expect(f"failed: {holds} (it is " in result.out and does_not not in result.out, f"{command[0]} says {result.out[-300:]}")
+        w.refused(2, *command, "--fail-if", "zebras>0", names=unknown)
+    silent = w.run(*predict[:-2], "--fail-if", "accuracy>0.5")
+    expect(silent.code == 1 and "failed" not in silent.out, "the table has a line that is none")
+    w.refused(2, *predict, "--junit", "x.xml", names="--fail-if")
+
+
 @check("fuzz on a full disk, in folders that cannot be written or hold something else")
 def _(w):
     def little_space():
@@ -1147,6 +1195,9 @@ def _(w):
             expect_equal(result.returncode, 4, "the exit code")
             expect("the network computes other values here" in result.stderr, result.stderr)
         expect_equal(store(w / f"here-{guide}") == rows, True, "the rows as they were")
+
+
+topic("campaigns")
 
 
 @check("report and compare read campaigns")
@@ -1291,6 +1342,8 @@ def _(w):
     w.refused(3, "check", "cache", names="campaign.toml")
 
 
+topic("numbers")
+
 # Pixels so large that the scores of bright images overflow: a model that gives NaN for some inputs.
 OVERFLOW = ["--range", "0..1.5e37"]
 
@@ -1390,7 +1443,9 @@ def _(w):
         expect(code == 0 and screen.last is None, f"a full screen with {size} {more}")
 
 
-# Stage 2: where results go, and what is in them.
+# Where results go, and what is in them.
+
+topic("outputs")
 
 
 def no_leftovers(folder, *expected):
@@ -1654,31 +1709,52 @@ def read_some(descriptor):
         return b""
 
 
-def run_all(workshop, words):
-    chosen = [c for c in CHECKS if c[0] == 1 or all(word in c[1] for word in words)]
-    failed = passed = 0
-    for stage in sorted({stage for stage, _, _ in chosen}):
-        members = [(name, function) for s, name, function in chosen if s == stage]
-        with concurrent.futures.ThreadPoolExecutor(1 if stage == 1 else max(2, os.cpu_count() or 2)) as pool:
-            for (name, _), future in zip(members, [pool.submit(function, workshop) for _, function in members]):
-                try:
-                    future.result()
-                    passed += 1
-                    print(f"ok      {name}", flush=True)
-                except Exception as problem:  # whatever it is, the next check must still run
-                    failed += 1
-                    print(f"FAILED  {name}\n        {problem}", flush=True)
-    return passed, failed
+def run_checks(workshop, checks, side_by_side):
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(side_by_side) as pool:
+        for check, future in zip(checks, [pool.submit(check.function, workshop) for check in checks]):
+            try:
+                future.result()
+                print(f"ok      {check.name}", flush=True)
+            except Exception as problem:  # whatever it is, the next check must still run
+                failed += 1
+                print(f"FAILED  {check.name}\n        {problem}", flush=True)
+    return failed
+
+
+def run_all(workshop, options):
+    models = [check for check in CHECKS if check.topic == MODELS]
+    others = [check for check in CHECKS if check.topic != MODELS and all(word in check.name for word in options.words)]
+    if options.topic:
+        others = [check for check in others if check.topic == options.topic]
+        expect(others, f"there is no topic {options.topic}: known are {', '.join(TOPICS)}")
+    failed = count = 0
+    if options.models:
+        shutil.copytree(options.models, workshop.folder, dirs_exist_ok=True)
+    else:
+        failed, count = run_checks(workshop, models, 1), len(models)
+    if not options.prepare:
+        # CTest runs several topics at a time.
+        failed += run_checks(workshop, others, 1 if options.topic else max(2, os.cpu_count() or 2))
+        count += len(others)
+    return count, failed
 
 
 def main():
-    if len(sys.argv) < 2:
-        print(__doc__.strip(), file=sys.stderr)
-        return 2
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("binary")
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--prepare", type=pathlib.Path)
+    parser.add_argument("--models", type=pathlib.Path)
+    parser.add_argument("--topic")
+    options = parser.parse_args()
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="galvani-e2e.") as folder:
-        passed, failed = run_all(Workshop(sys.argv[1], folder), sys.argv[2:])
-    print(f"{passed} passed, {failed} failed in {time.monotonic() - start:.0f} s")
+        count, failed = run_all(Workshop(options.binary, folder), options)
+        if options.prepare and not failed:
+            shutil.rmtree(options.prepare, ignore_errors=True)
+            shutil.copytree(folder, options.prepare)
+    print(f"{count - failed} passed, {failed} failed in {time.monotonic() - start:.0f} s")
     return 1 if failed else 0
 
 

@@ -23,6 +23,9 @@ struct Covered {
   double score() const { return total > 0 ? covered / total : covered; }
 };
 
+// "71.23%" of what can be covered, or a plain number where there is no end.
+std::string coverage_text(const Covered& amount);
+
 struct TapCovered {
   std::string tap;
   Covered amount;
@@ -33,6 +36,8 @@ struct CriterionTraits {
   bool order_free = true;  // the state does not depend on the order of inputs
   bool merges = true;      // states of two halves merge to the state of the whole
   bool monotone = true;    // no input lowers the score
+  // The inputs that gained something, in order, lead to the same state as all: no other input counts.
+  bool gainers_suffice = true;
 };
 
 class Criterion {

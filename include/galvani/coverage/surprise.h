@@ -41,5 +41,7 @@ class SurpriseScore {
 
 // "lsa", "dsa" or "mdsa" with options; see `galvani cover --list`.
 std::unique_ptr<SurpriseScore> make_surprise(const Spec& spec, const TraceLayout& layout, const Profile& profile);
+// The criterion that cuts this score into buckets: it needs the same part of a profile.
+Spec surprise_criterion(const Spec& score);
 
 }  // namespace galvani

@@ -1,10 +1,8 @@
-// Who watches a campaign: a progress line, JSON lines, a status screen.
+// What a campaign tells those who watch it.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "galvani/fuzz/records.h"
@@ -53,15 +51,5 @@ class Listener {
   // `reason`: "10,000 iterations are done".
   virtual void finished(const CampaignStatus&, const std::string& reason) {}
 };
-
-// A bar with rate, faults, coverage and corpus on standard error.
-std::unique_ptr<Listener> make_progress_listener();
-// A full screen on standard error, drawn again at most ten times a second; the bar where that is no terminal or a small
-// one. The terminal is given back at the end, on an error, and when the process is stopped or suspended.
-std::unique_ptr<Listener> make_screen_listener();
-// What that screen shows: `height` lines at most, with colours; one line for a window that is too small.
-std::string render_status(const CampaignStatus& status, int width, int height);
-// A JSON object a line on standard output: at the start, about once a second, at the end.
-std::unique_ptr<Listener> make_json_listener();
 
 }  // namespace galvani

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "galvani/base/gate.h"
+#include "galvani/base/json.h"
 #include "galvani/fuzz/reader.h"
 
 namespace galvani {
@@ -29,22 +30,19 @@ struct CampaignSummary {
 CampaignSummary summarise(const CampaignReader& reader);
 
 // A list of objects.
-nlohmann::json yields_json(const std::vector<YieldRecord>& yields);
+Json yields_json(const std::vector<YieldRecord>& yields);
 
-// A condition on a summary, such as "faults>0" or "rft>=0.1".
-class Gate {
- public:
-  explicit Gate(const std::string& text);  // usage error unless it is one
-  bool met(const CampaignSummary& summary) const;
-  double value(const CampaignSummary& summary) const;
-  const std::string& text() const { return text_; }
-  static std::vector<std::string> metrics();
-
- private:
-  std::string text_;
-  std::string metric_;
-  std::string comparison_;
-  double bound_ = 0;
+// One number of a summary.
+struct CampaignFigure {
+  const char* name;   // as conditions and options have it
+  const char* title;  // of a column that compares campaigns; null: there is none
+  double (*of)(const CampaignSummary&);
+  // It counts in a campaign. One that does not is left out of means and tests, such as the time per fault where there
+  // is none.
+  bool (*defined)(const CampaignSummary&);
+  bool of_guide = false;  // campaigns with different guides cannot be compared by it
 };
+const std::vector<CampaignFigure>& campaign_figures();
+Figures figures_of(const CampaignSummary& summary);  // all of them
 
 }  // namespace galvani

@@ -22,15 +22,8 @@ struct ComparedRun {
   std::size_t group = 0;
 };
 
-struct Measure {
-  const char* name;
-  const char* title;
-  double (*of)(const CampaignSummary&);
-  // It counts in a run. One that does not is left out of means and tests, such as the time per fault where there is
-  // none.
-  bool (*defined)(const CampaignSummary&);
-};
-const std::vector<Measure>& measures();
+// The figures that are compared.
+const std::vector<CampaignFigure>& measures();
 
 struct MeasuredGroup {
   std::vector<double> values;  // one a run in which the measure is defined
@@ -62,6 +55,10 @@ struct Comparison {
 
 // Usage error for fewer than two runs or a folder that is named twice.
 Comparison compare_runs(const std::vector<std::filesystem::path>& folders, GroupBy by);
+
+// runs, groups, and of each measure <name>-p, the smallest corrected p of its pairs, and <name>-a12, that of the first
+// group against the second; not a number where there was no test.
+Figures figures_of(const Comparison& comparison);
 
 // Means over the runs of each group, as far as all of them go: faults over iterations, over time, coverage.
 std::string comparison_svg(const Comparison& comparison);

@@ -19,6 +19,7 @@ struct Page {
   std::int64_t faults = 0;       // of the campaign
   std::int64_t shown = 0;        // in the gallery
   std::int64_t images = 0;       // different ones among them
+  std::string remarks;           // what is in it, for its last line
   std::vector<std::string> bad;  // files that are gone, damaged or changed; shown without a picture
 };
 

@@ -2,10 +2,10 @@
 
 #include <regex>
 
-#include "galvani/fuzz/listener.h"
 #include "galvani/model/evaluate.h"
+#include "listeners.h"
 
-namespace galvani {
+namespace galvani::cli {
 namespace {
 
 std::string without_colours(const std::string& text) {
@@ -167,4 +167,4 @@ TEST_F(StatusScreenTest, NothingDoneYet) {
 }
 
 }  // namespace
-}  // namespace galvani
+}  // namespace galvani::cli

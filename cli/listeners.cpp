@@ -1,25 +1,20 @@
+#include "listeners.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "galvani/base/json_text.h"
+#include "galvani/base/json.h"
 #include "galvani/base/progress.h"
-#include "galvani/fuzz/listener.h"
+#include "galvani/coverage/criterion.h"
 #include "galvani/fuzz/summary.h"
 
-namespace galvani {
+namespace galvani::cli {
 namespace {
 
-using nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-std::string coverage_text(const CampaignCounters& counters) {
-  if (counters.coverable > 0) return fmt::format("{:.2f}%", counters.coverage() * 100);
-  return fmt::format("{:.5g}", counters.covered);
-}
 
 class ProgressListener : public Listener {
  public:
@@ -37,10 +32,10 @@ class ProgressListener : public Listener {
       return;
     }
     if (!running_) begin(status);
-    progress_->note(fmt::format("{} iterations, {} faults, {} kept, coverage {}, corpus {}",
-                                format_count(status.counters.iterations), format_count(status.counters.faults),
-                                format_count(status.counters.kept), coverage_text(status.counters),
-                                format_count(status.corpus)));
+    progress_->note(fmt::format(
+        "{} iterations, {} faults, {} kept, coverage {}, corpus {}", format_count(status.counters.iterations),
+        format_count(status.counters.faults), format_count(status.counters.kept),
+        coverage_text({status.counters.covered, status.counters.coverable}), format_count(status.corpus)));
     progress_->advance(status.counters.mutants - mutants_);
     mutants_ = status.counters.mutants;
   }
@@ -71,7 +66,7 @@ class ProgressListener : public Listener {
   std::int64_t mutants_ = 0;
 };
 
-json counters_json(const CampaignStatus& status) {
+Json counters_json(const CampaignStatus& status) {
   const CampaignCounters& c = status.counters;
   return {{"batches", c.batches},
           {"iterations", c.iterations},
@@ -84,14 +79,14 @@ json counters_json(const CampaignStatus& status) {
           {"not_a_number", status.not_a_number},
           {"resets", c.resets},
           {"covered", c.covered},
-          {"coverable", c.coverable > 0 ? json(c.coverable) : json()},
+          {"coverable", c.coverable > 0 ? Json(c.coverable) : Json()},
           {"coverage", c.coverage()},
           {"corpus", status.corpus},
           {"seconds", status.seconds},
           {"rate", status.rate}};
 }
 
-json fault_json(const FaultRecord& fault) {
+Json fault_json(const FaultRecord& fault) {
   return {
       {"id", fault.id},     {"label", fault.label}, {"predicted", fault.predicted}, {"confidence", fault.confidence},
       {"rule", fault.rule}, {"file", fault.file}};
@@ -100,7 +95,7 @@ json fault_json(const FaultRecord& fault) {
 class JsonListener : public Listener {
  public:
   void started(const CampaignStatus& status) override {
-    json j = counters_json(status);
+    Json j = counters_json(status);
     j["event"] = "started";
     j["folder"] = status.folder;
     j["resumed"] = status.resumed;
@@ -112,15 +107,15 @@ class JsonListener : public Listener {
 
   void batch(const CampaignStatus& status, const std::vector<FaultRecord>& faults) override {
     if (Clock::now() - printed_ < std::chrono::seconds(1)) return;
-    json j = counters_json(status);
+    Json j = counters_json(status);
     j["event"] = status.stage == CampaignStage::repeating ? "repeating" : "status";
-    j["recent"] = json::array();
+    j["recent"] = Json::array();
     for (const FaultRecord& fault : status.recent) j["recent"].push_back(fault_json(fault));
     print(j);
   }
 
   void finished(const CampaignStatus& status, const std::string& reason) override {
-    json j = counters_json(status);
+    Json j = counters_json(status);
     j["event"] = "finished";
     j["reason"] = reason;
     j["mutators"] = yields_json(status.kinds);
@@ -129,7 +124,7 @@ class JsonListener : public Listener {
   }
 
  private:
-  void print(const json& j) {
+  void print(const Json& j) {
     printed_ = Clock::now();
     print_json(j);
   }
@@ -147,4 +142,4 @@ std::unique_ptr<Listener> make_json_listener() {
   return std::make_unique<JsonListener>();
 }
 
-}  // namespace galvani
+}  // namespace galvani::cli

@@ -21,11 +21,12 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/utf8.h"
-#include "galvani/fuzz/listener.h"
+#include "galvani/coverage/criterion.h"
 #include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
+#include "listeners.h"
 
-namespace galvani {
+namespace galvani::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -163,9 +164,8 @@ Outlook outlook(const CampaignStatus& s) {
   return nearest;
 }
 
-std::string coverage_text(const CampaignCounters& c) {
-  if (c.coverable > 0) return fmt::format("{:.2f}%", c.coverage() * 100);
-  return c.covered > 0 ? fmt::format("{:.5g}", c.covered) : "not measured";
+std::string covered_text(const CampaignCounters& c) {
+  return c.coverable > 0 || c.covered > 0 ? coverage_text({c.covered, c.coverable}) : "not measured";
 }
 
 // One character a column, from the lowest value to the highest.
@@ -295,7 +295,7 @@ class Painter {
   }
   void coverage(int y) {
     const std::string& guide = s_.record->settings.guide;
-    row(2, y, "covered", coverage_text(c_), kStrong,
+    row(2, y, "covered", covered_text(c_), kStrong,
         c_.coverable > 0 ? fmt::format("{:.6g} of {:.6g}", c_.covered, c_.coverable) : "");
     row(2, y + 1, "guide", printable(guide), kPlain, c_.resets > 0 ? fmt::format("{} resets", c_.resets) : "");
     row(2, y + 2, "last kept", ago(s_.since_kept), kPlain,
@@ -365,9 +365,8 @@ std::string render_status(const CampaignStatus& status, int width, int height) {
     return Painter(status, std::min(width, kMostWidth), std::min(height, 26)).paint();
   Outlook o = outlook(status);
   const CampaignCounters& c = status.counters;
-  std::string line =
-      fmt::format("{} iterations, {} faults, coverage {}, {:.0f}/s, {}", format_count(c.iterations),
-                  format_count(c.faults), coverage_text(c), status.rate, format_duration(status.seconds));
+  std::string line = fmt::format("{} iterations, {} faults, coverage {}, {:.0f}/s, {}", format_count(c.iterations),
+                                 format_count(c.faults), covered_text(c), status.rate, format_duration(status.seconds));
   if (o.eta >= 0) line += ", ETA " + format_duration(o.eta);
   Canvas canvas(std::max(1, width), 1);
   canvas.text(0, 0, line);
@@ -545,4 +544,4 @@ std::unique_ptr<Listener> make_screen_listener() {
   return std::make_unique<StatusScreen>();
 }
 
-}  // namespace galvani
+}  // namespace galvani::cli

@@ -1,0 +1,80 @@
+#include "verb.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/log.h"
+#include "galvani/base/parallel.h"
+#include "galvani/base/progress.h"
+#include "galvani/base/runtime.h"
+
+namespace galvani::cli {
+namespace {
+
+void apply(const Common& common) {
+  if (common.verbose) log::set_level(log::Level::debug);
+  if (common.quiet) log::set_level(log::Level::warning);
+  Progress::set_enabled(!common.quiet && !common.json);
+  init_runtime();
+}
+
+void start_workers(const Common& common) {
+  if (common.threads > 0) set_workers(common.threads);
+}
+
+void raise_wall(Confinement wanted) {
+  for (auto* paths : {&wanted.files, &wanted.folders})
+    paths->erase(std::remove(paths->begin(), paths->end(), std::filesystem::path()), paths->end());
+  wanted.folders.push_back(cache_folder());
+  Confined wall = confine(wanted);
+  // Temporary files have to be where something may be written; SQLite makes some, too.
+  if (wall.active) ::setenv("TMPDIR", cache_folder().c_str(), 1);
+  log::debug("{}: {}", wall.active ? "confined" : "not confined", wall.how);
+}
+
+}  // namespace
+
+Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std::string& help,
+                const std::string& examples) {
+  Verb& verb = parent.add_verb(name, help);
+  verb.examples(examples);
+  verb.add_option("--seed", common.seed, "seed of everything random").show_default().group("Common");
+  verb.add_option("--threads", common.threads, "worker threads (default: one per core)")
+      .check(Range(1, 1024))
+      .group("Common");
+  verb.add_flag("--json", common.json, "print the result as JSON").group("Common");
+  verb.add_flag("-q,--quiet", common.quiet, "no progress, warnings only").group("Common");
+  verb.add_flag("-v,--verbose", common.verbose, "say more").group("Common");
+  verb.ready([&common, &verb] {
+    verb.refuse_empty();
+    apply(common);
+    start_workers(common);
+  });
+  return verb;
+}
+
+void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs) {
+  verb.ready([&common, &verb, outputs = std::move(outputs)] {
+    verb.refuse_empty();
+    apply(common);
+    // Before there are threads, which the wall would not surround.
+    raise_wall(outputs());
+    start_workers(common);
+  });
+}
+
+void say_text(std::string_view text) {
+  while (!text.empty()) {
+    std::size_t end = std::min(text.find('\n'), text.size());
+    std::string line = printable(text.substr(0, end), kWholeText);
+    if (end < text.size()) line += '\n';
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::fflush(stdout);
+}
+
+}  // namespace galvani::cli

@@ -1,0 +1,143 @@
+#include "galvani/report/replay.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "galvani/base/error.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/parallel.h"
+#include "galvani/base/progress.h"
+#include "galvani/model/evaluate.h"
+
+namespace galvani {
+namespace {
+
+constexpr std::size_t kReplayChunk = 256;
+
+// Canonical verdicts: every image alone.
+std::vector<std::int64_t> judge(Network& network, const std::vector<at::Tensor>& images) {
+  if (images.empty()) return {};
+  Request alone;
+  alone.alone = true;
+  at::Tensor labels = verdicts(network.run(at::stack(images), alone).logits);
+  return {labels.data_ptr<std::int64_t>(), labels.data_ptr<std::int64_t>() + labels.numel()};
+}
+
+// Which seeds a model gets right.
+std::unordered_map<std::int64_t, bool> judge_seeds(const CampaignReader& reader, Network& network) {
+  std::unordered_map<std::int64_t, bool> right;
+  std::vector<SeedRecord> seeds = reader.seeds();
+  for (std::size_t first = 0; first < seeds.size(); first += kReplayChunk) {
+    std::vector<at::Tensor> images;
+    std::size_t end = std::min(seeds.size(), first + kReplayChunk);
+    for (std::size_t i = first; i < end; ++i) images.push_back(reader.image(seeds[i].id));
+    std::vector<std::int64_t> labels = judge(network, images);
+    for (std::size_t i = first; i < end; ++i) right[seeds[i].id] = labels[i - first] == seeds[i].label;
+  }
+  return right;
+}
+
+void replay_chunk(const CampaignReader& reader, Network& network, const std::vector<FaultRecord>& faults,
+                  std::unordered_map<std::int64_t, bool>* seed_right, Replay& result) {
+  std::vector<at::Tensor> read(faults.size());
+  std::vector<std::string> problems(faults.size());
+  workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
+    auto i = static_cast<std::size_t>(index);
+    try {
+      read[i] = reader.image(faults[i]);
+    } catch (const Error& e) {
+      problems[i] = e.what();
+    }
+  });
+  std::vector<at::Tensor> images;
+  std::vector<const FaultRecord*> records;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    if (read[i].defined()) {
+      images.push_back(read[i]);
+      records.push_back(&faults[i]);
+    } else {
+      result.unreadable.push_back(problems[i]);
+    }
+  }
+  std::vector<std::int64_t> labels = judge(network, images);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const FaultRecord& fault = *records[i];
+    bool fails = labels[i] != fault.label;
+    result.fail += fails ? 1 : 0;
+    result.as_before += labels[i] == fault.predicted ? 1 : 0;
+    result.not_a_number += labels[i] == kNotANumber ? 1 : 0;
+    if (!fails) result.healed.push_back(fault.file);
+    if (seed_right != nullptr && (*seed_right)[fault.seed]) {
+      ++result.seed_right;
+      result.seed_right_fail += fails ? 1 : 0;
+    }
+  }
+  result.faults += static_cast<std::int64_t>(faults.size());
+}
+
+double share_of(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record) {
+  Network::Options options;
+  options.flags = record.preprocess;
+  options.execution = record.execution;
+  std::unique_ptr<Network> network = Network::load(record.model, options);
+  if (network->info().sha256 != record.model_sha256)
+    bad_input("{}: is not the model of the campaign any more; its content has changed", record.model);
+  return network;
+}
+
+double Replay::transfer_rate() const {
+  return share_of(fail, faults);
+}
+
+double Replay::seed_right_transfer_rate() const {
+  return share_of(seed_right_fail, seed_right);
+}
+
+Replay replay_faults(const CampaignReader& reader, Network& network) {
+  Replay result;
+  result.same_model = network.info().sha256 == reader.record().model_sha256;
+  std::unordered_map<std::int64_t, bool> seed_right;
+  if (!result.same_model) {
+    std::vector<SeedRecord> seeds = reader.seeds();
+    if (!seeds.empty()) check_fits(network, reader.image(seeds[0].id).unsqueeze(0), reader.folder().string());
+    if (network.info().classes != reader.classes())
+      bad_usage("{}: knows {} classes, the campaign's model {}", network.info().path, network.info().classes,
+                reader.classes());
+    seed_right = judge_seeds(reader, network);
+  }
+  Progress progress("replaying", reader.counters().faults, "faults");
+  FaultFilter filter;
+  filter.most = kReplayChunk;
+  while (true) {
+    check_interrupt();
+    std::vector<FaultRecord> faults = reader.faults(filter);
+    if (faults.empty()) break;
+    replay_chunk(reader, network, faults, result.same_model ? nullptr : &seed_right, result);
+    progress.advance(static_cast<std::int64_t>(faults.size()));
+    filter.first = faults.back().id + 1;
+  }
+  progress.finish();
+  return result;
+}
+
+Figures figures_of(const Replay& replay) {
+  auto n = [](auto count) { return static_cast<double>(count); };
+  return {{"faults", n(replay.faults)},
+          {"fail", n(replay.fail)},
+          {"as-before", n(replay.as_before)},
+          {"not-a-number", n(replay.not_a_number)},
+          {"not-failing", n(replay.healed.size())},
+          {"unreadable", n(replay.unreadable.size())},
+          {"transfer-rate", replay.transfer_rate()},
+          {"seed-right-transfer-rate", replay.seed_right_transfer_rate()}};
+}
+
+}  // namespace galvani

@@ -188,9 +188,11 @@ void inspect(const Common& common, InspectFlags& flags) {
   if (!flags.data.empty()) data = open_data(flags.data);
   flags.model.options.any_output = true;
   std::unique_ptr<Network> network = flags.model.load(data ? std::optional(data->type()) : std::nullopt);
-  bool default_taps = flags.model.taps == "default";
-  std::vector<int> taps =
-      default_taps && network->taps().empty() ? std::vector<int>() : network->select_taps(flags.model.taps);
+  // An encoder or generator may have no layer that is tapped by default; a classifier has.
+  bool no_layers = std::none_of(network->taps().begin(), network->taps().end(),
+                                [](const Tap& tap) { return tap.kind != TapKind::activation; });
+  std::vector<int> taps;
+  if (flags.model.taps != "default" || !no_layers) taps = network->select_taps(flags.model.taps);
   std::optional<Evaluation> evaluation;
   if (data) {
     evaluation = evaluate(*network, *data);

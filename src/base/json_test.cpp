@@ -18,9 +18,8 @@ TEST(JsonText, IsWhatTheListsSay) {
   value["rows"].push_back({"a", 1});
   value["rows"].push_back({{"a", 1}});
   value["rows"][1]["a"] = Json::object();
-  EXPECT_EQ(json_text(value),
-            R"({"list":[1,-2,2.5],"more":{"deep":{"x":18446744073709551615}},"no":null,"none":[],)"
-            R"("rows":[["a",1],{"a":{}}],"text":"a","yes":true})");
+  EXPECT_EQ(json_text(value), R"({"list":[1,-2,2.5],"more":{"deep":{"x":18446744073709551615}},"no":null,"none":[],)"
+                              R"("rows":[["a",1],{"a":{}}],"text":"a","yes":true})");
   EXPECT_EQ(json_text({"a", "b"}, 1), "[\n \"a\",\n \"b\"\n]");
   EXPECT_EQ(json_text(Json()), "null");
   EXPECT_EQ(json_text(1.0), "1.0");

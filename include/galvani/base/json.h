@@ -1,4 +1,5 @@
-// A JSON value to be written, and the only way JSON leaves the program: names and paths need not be UTF-8, JSON must be.
+// A JSON value to be written, and the only way JSON leaves the program: names and paths need not be UTF-8, JSON must
+// be.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,8 @@ void Network::Impl::describe_outputs(const at::Tensor& images) {
     kept_outputs.push_back(i);
   }
   if (kept_outputs.empty())
-    bad_input("{}: gives an output of shape {} for {} inputs, not one value for each", info.path,
+    bad_input("{}: its output '{}' has the shape {} for {} inputs, not one value for each", info.path,
+              output_names.empty() ? "output0" : printable(output_names[0]),
               fmt::format("{}", fmt::join(values[0].sizes(), "x")), images.size(0));
 }
 

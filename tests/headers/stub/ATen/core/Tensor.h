@@ -5,6 +5,11 @@
 
 namespace at {
 
+enum class ScalarType : std::int8_t { Byte };
+constexpr ScalarType kByte = ScalarType::Byte;
+
+class IntArrayRef;
+
 class Tensor {
  public:
   bool defined() const;

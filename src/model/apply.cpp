@@ -11,8 +11,12 @@
 
 namespace galvani {
 
-void Network::Impl::describe_outputs(const at::Tensor& images) {
-  std::vector<at::Tensor> values = executor->output_plan(/*random=*/false)->run(prepare(images, {}), {});
+void Network::Impl::describe_outputs(const at::Tensor& images, const at::Tensor& scores) {
+  std::vector<at::Tensor> values;
+  if (scores.defined() && executor->outputs() == 1)
+    values.push_back(scores);
+  else
+    values = executor->output_plan(/*random=*/false)->run(prepare(images, {}), {});
   info.outputs.clear();
   kept_outputs.clear();
   for (std::size_t i = 0; i < values.size(); ++i) {

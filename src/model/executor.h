@@ -82,7 +82,8 @@ class Executor {
                                    const std::vector<int>& inputs_of = {}, bool random = false);
   std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
-  // Returns what the graph itself gives. REQUIRES any_output.
+  // How many tensors the graph itself gives, and a plan for them. REQUIRES any_output.
+  std::size_t outputs() const { return whole_->outputs().size(); }
   std::shared_ptr<const Plan> output_plan(bool random);
 
  private:

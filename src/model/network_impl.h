@@ -45,7 +45,8 @@ struct Network::Impl {
   std::vector<std::size_t>
       kept_outputs;  // which of the graph's outputs info.outputs describes: those with a row an input
   // Fills info.outputs from a run on these images.
-  void describe_outputs(const at::Tensor& images);
+  // `scores`, where defined, are the class scores of these images: a graph that gives nothing else is not run again.
+  void describe_outputs(const at::Tensor& images, const at::Tensor& scores);
   // The input of the graph: preprocessed, in the form's layout.
   at::Tensor prepare(const at::Tensor& images, const Execution& form) const;
 };

@@ -381,6 +381,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::string first_error;
   std::vector<at::Tensor> values;
   at::Tensor judged;  // by what a single image gives and what it gives among others: are batches free?
+  bool by_outputs = false;  // of a graph without class scores
   c10::InferenceMode inference;
   at::Tensor noise;
   std::int64_t batch = info.fixed_batch > 0 ? info.fixed_batch : 2;
@@ -391,7 +392,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
       noise = probe_images(size, shape);
       values = plan->run(prepare(noise, {}), {});
       judged = values[0];
-      if (!kept_outputs.empty())
+      if (by_outputs)
         judged = executor->output_plan(/*random=*/false)->run(prepare(noise, {}), {})[kept_outputs[0]];
       return true;
     } catch (const Error&) {
@@ -424,8 +425,9 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     bad_input("{}: gives an output of shape {} for {} images, not one score per class", info.path,
               fmt::format("{}", fmt::join(logits.sizes(), "x")), batch);
   info.classes = scores ? logits.size(1) : 0;
-  if (any_output) {
-    describe_outputs(noise);
+  if (any_output) describe_outputs(noise, scores ? logits : at::Tensor());
+  if (!scores) {
+    by_outputs = true;
     attempt(found, batch);
   }
   if (scores && !card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)

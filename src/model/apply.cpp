@@ -34,7 +34,7 @@ void Network::Impl::describe_outputs(const at::Tensor& images, const at::Tensor&
 std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Application& how) {
   Impl& impl = *impl_;
   if (!impl.any_output) fail(ErrorCode::internal, "{}: was not loaded for any output", impl.info.path);
-  check_fits(*this, images, "the request");
+  check_inputs(*this, images);
   Execution form = execution_of(*this, how.alone);
   std::shared_ptr<const Plan> plan = impl.executor->output_plan(how.random.has_value());
   RandomLayers random = how.random.value_or(RandomLayers());

@@ -54,6 +54,9 @@ struct Network::Impl {
 // rows [first, first + count) of `all`, followed by copies of the last one up to `size`.
 at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t count, std::int64_t size);
 
+// Refuses inputs of other numbers or another shape than the network takes.
+void check_inputs(const Network& network, const at::Tensor& inputs);
+
 // Which micro-batch and layout a request is run in.
 Execution execution_of(Network& network, bool alone);
 

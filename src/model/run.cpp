@@ -464,12 +464,16 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   executor->keep_taps(observable, taps);
 }
 
-Outputs Network::run(const at::Tensor& images, const Request& request) {
-  Impl& impl = *impl_;
-  at::ScalarType numbers = images.scalar_type();
+void check_inputs(const Network& network, const at::Tensor& inputs) {
+  at::ScalarType numbers = inputs.scalar_type();
   if (numbers != at::kByte && numbers != at::kShort && numbers != at::kFloat)
     bad_usage("images must be bytes or floats, sounds 16-bit integers or floats");
-  check_fits(*this, images, "the request");
+  check_fits(network, inputs, "the request");
+}
+
+Outputs Network::run(const at::Tensor& images, const Request& request) {
+  Impl& impl = *impl_;
+  check_inputs(*this, images);
   if (impl.info.classes == 0) bad_input("{}: gives no score per class, which is needed here", impl.info.path);
   if (request.group < 1 || images.size(0) % request.group != 0)
     bad_usage("a request of {} rows cannot be cut into groups of {}", images.size(0), request.group);

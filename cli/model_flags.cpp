@@ -19,6 +19,8 @@ void ModelFlags::add_to(CLI::App& verb) {
                   "inputs a kernel call sees (default: measured once per model and remembered)")
       ->check(CLI::Range(1, 4096))
       ->group("Common");
+  verb.add_flag("!--plain", options.fused, "run every operator of the model by itself (default: fused where faster)")
+      ->group("Common");
 }
 
 std::unique_ptr<Network> ModelFlags::load(const Dataset* data) {

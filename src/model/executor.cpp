@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "galvani/base/error.h"
 #include "galvani/base/limits.h"
@@ -41,8 +42,9 @@ Value* insert_mean(Graph& graph, Value* value, const Tap& tap, std::set<const No
 // relu(x) → relu_(x) where x is made by an operator that returns memory of its own and nobody else reads it. The means
 // of taps do not count: they stand right behind x.
 void activate_in_place(Graph& graph, const std::set<const Node*>& means) {
-  static const std::set<std::string> kFresh = {"conv1d",     "conv2d", "conv3d", "_convolution", "convolution",
-                                               "batch_norm", "linear", "addmm",  "add",          "matmul"};
+  static const std::set<std::string> kFresh = {"conv1d",      "conv2d",     "conv3d",     "_convolution",
+                                               "convolution", "batch_norm", "linear",     "addmm",
+                                               "add",         "matmul",     "fused_layer"};
   std::set<const Value*> kept(graph.outputs().begin(), graph.outputs().end());
   for (Node* node : top_level(graph)) {
     if (node->kind() != c10::aten::relu) continue;
@@ -58,15 +60,30 @@ void activate_in_place(Graph& graph, const std::set<const Node*>& means) {
   }
 }
 
+// Inference tensors, which cannot be changed in place either, have no version.
+std::uint64_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : tensor._version();
+}
+
 }  // namespace
 
-Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self)
-    : self_(std::move(self)), code_(interpreter_code(graph)) {}
+Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self, Fusion fusion)
+    : self_(std::move(self)), fusion_(std::move(fusion)), code_(interpreter_code(graph)) {
+  for (const at::Tensor& weight : fusion_.weights) versions_.push_back(version_of(weight));
+}
+
+bool Plan::current() const {
+  for (std::size_t i = 0; i < versions_.size(); ++i) {
+    if (version_of(fusion_.weights[i]) != versions_[i]) return false;
+  }
+  return true;
+}
 
 std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
   TensorLimit limit(kMostBytes);
   torch::jit::Stack stack{self_, input};
   stack.insert(stack.end(), masks.begin(), masks.end());
+  stack.insert(stack.end(), fusion_.layers.begin(), fusion_.layers.end());
   try {
     torch::jit::InterpreterState(code_).run(stack);
   } catch (...) {
@@ -186,11 +203,21 @@ std::optional<LinearLayer> Executor::linear_layer(int tap) const {
   return read_linear(node, module_);
 }
 
-std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                           const std::vector<int>& inputs_of) {
+bool Executor::Wish::operator<(const Wish& other) const {
+  return std::tie(taps, masks, form, inputs_of, fused) <
+         std::tie(other.taps, other.masks, other.form, other.inputs_of, other.fused);
+}
+
+bool Executor::fusible() const {
+  std::shared_ptr<Graph> graph = graph_->copy();
+  return !fuse(*graph, module_, {}).layers.empty();
+}
+
+std::shared_ptr<const Plan> Executor::plan(const Wish& wish) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& cached = plans_[{taps, masks, form, inputs_of}];
-  if (cached) return cached;
+  auto& cached = plans_[wish];
+  if (cached && cached->current()) return cached;
+  const auto& [taps, masks, form, inputs_of, fused] = wish;
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
   std::map<int, Value*> value_of;  // a masked tap is observed after its mask
@@ -210,9 +237,11 @@ std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const s
     graph->registerOutput(value);
   }
   for (int tap : inputs_of) graph->registerOutput(layer_input(nodes[sites_[static_cast<std::size_t>(tap)].node]));
+  Fusion fusion;
+  if (fused && form != Form::whole && masks.empty()) fusion = fuse(*graph, module_, means);
   if (form != Form::whole) activate_in_place(*graph, means);
   torch::jit::EliminateDeadCode(graph);
-  cached = std::make_shared<const Plan>(graph, module_._ivalue());
+  cached = std::make_shared<const Plan>(graph, module_._ivalue(), std::move(fusion));
   return cached;
 }
 

@@ -14,6 +14,7 @@
 
 #include "galvani/model/network.h"
 #include "model/freeze.h"
+#include "model/fused/fuse.h"
 
 namespace galvani {
 
@@ -32,12 +33,18 @@ struct Site {
 // The graph compiled for one choice of taps and masks. Thread-safe.
 class Plan {
  public:
-  Plan(const std::shared_ptr<torch::jit::Graph>& graph, c10::IValue self);
+  Plan(const std::shared_ptr<torch::jit::Graph>& graph, c10::IValue self, Fusion fusion = {});
   // masks are already shaped to broadcast over their taps. Returns logits, then the taps.
   std::vector<at::Tensor> run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const;
 
+  std::size_t layers() const { return fusion_.layers.size(); }  // fused ones
+  // Whether the weights are those that fused layers were made of.
+  bool current() const;
+
  private:
   c10::IValue self_;
+  Fusion fusion_;
+  std::vector<std::uint64_t> versions_;  // of the fusion's weights
   torch::jit::Code code_;
 };
 
@@ -73,9 +80,18 @@ class Executor {
     whole_final,  // its value; activation functions may work in place where no one sees the difference
     means,        // the mean per neuron, taken as soon as the value exists so that its memory is free again; in place
   };
+  struct Wish {
+    std::vector<int> taps;
+    std::vector<int> masks;
+    Form form = Form::whole;
+    std::vector<int> inputs_of;  // taps
+    bool fused = false;          // by fused layers; not in the form `whole`, nor with masks
+    bool operator<(const Wish& other) const;
+  };
   // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`.
-  std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                   const std::vector<int>& inputs_of = {});
+  std::shared_ptr<const Plan> plan(const Wish& wish);
+  // Whether there is anything to fuse.
+  bool fusible() const;
   std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
 
@@ -92,7 +108,7 @@ class Executor {
   bool softmax_ = false;
   bool hidden_layers_ = false;
   std::mutex mutex_;
-  std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>>, std::shared_ptr<const Plan>> plans_;
+  std::map<Wish, std::shared_ptr<const Plan>> plans_;
 };
 
 }  // namespace galvani

@@ -115,6 +115,7 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
   options.flags.apply_to(impl->card);
   impl->execution = options.execution;
   impl->wanted_micro_batch = options.micro_batch;
+  impl->may_fuse = options.fused;
   if (impl->executor->has_hidden_layers())
     impl->info.notes.emplace_back("layers inside loops or branches that depend on the data cannot be tapped");
   guarded(label, "cannot be run", [&] {

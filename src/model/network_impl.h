@@ -21,7 +21,8 @@ struct Network::Impl {
   std::unique_ptr<Executor> executor;
   std::vector<Tap> taps;
   Execution execution;
-  std::int64_t wanted_micro_batch = 0;                // 0: any
+  std::int64_t wanted_micro_batch = 0;  // 0: any
+  bool may_fuse = true;
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
   std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order
   std::string original;                               // the ONNX file, to write new weights into
@@ -31,6 +32,9 @@ struct Network::Impl {
   void probe(const std::vector<std::int64_t>& data_shape);
   at::Tensor prepare(const at::Tensor& images, const Execution& form) const;
 };
+
+// Repeatable values of all sizes, [size, ...shape] uint8.
+at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape);
 
 // The fastest execution of the network on this machine, from the record in the cache folder or measured now.
 Execution tuned_execution(Network::Impl& impl);

@@ -70,7 +70,7 @@ class Run {
                                   : request.form == TapForm::neurons ? Executor::Form::means
                                                                      : Executor::Form::whole_final;
     means_ = form_of_taps == Executor::Form::means;
-    plan_ = impl.executor->plan(request.taps, masked, form_of_taps, request.layer_inputs);
+    plan_ = impl.executor->plan({request.taps, masked, form_of_taps, request.layer_inputs, form.fused});
     outputs_.logits = at::empty({n_, impl.info.classes});
     for (int tap : request.taps) {
       const Tap& t = impl.taps.at(static_cast<std::size_t>(tap));
@@ -238,13 +238,6 @@ void check_input_size(const std::vector<std::int64_t>& shape, std::int64_t batch
         label, batch, most);
 }
 
-// Repeatable values of all sizes, [size, ...shape] uint8.
-at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape) {
-  at::Tensor period = at::arange(256, at::kLong).mul_(7919).remainder_(256).to(at::kByte);
-  std::int64_t values = size * shape[0] * shape[1] * shape[2];
-  return period.repeat({values / 256 + 1}).narrow(0, 0, values).view(with_batch(size, shape));
-}
-
 std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl,
                                                         const std::vector<std::int64_t>& data) {
   if (!impl.card.input.empty()) return {impl.card.input};
@@ -262,6 +255,12 @@ std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& imp
 
 }  // namespace
 
+at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape) {
+  at::Tensor period = at::arange(256, at::kLong).mul_(7919).remainder_(256).to(at::kByte);
+  std::int64_t values = size * shape[0] * shape[1] * shape[2];
+  return period.repeat({values / 256 + 1}).narrow(0, 0, values).view(with_batch(size, shape));
+}
+
 at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& form) const {
   at::Tensor input = card.preprocess.apply(images);
   return form.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast) : input;
@@ -270,7 +269,7 @@ at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& for
 void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::vector<int> every;
   for (std::size_t i = 0; i < executor->taps().size(); ++i) every.push_back(static_cast<int>(i));
-  std::shared_ptr<const Plan> plan = executor->plan(every, {}, Executor::Form::whole);
+  std::shared_ptr<const Plan> plan = executor->plan({every, {}, Executor::Form::whole, {}, false});
   std::vector<std::vector<std::int64_t>> candidates = candidate_inputs(*this, data_shape);
   std::string first_error;
   std::vector<at::Tensor> values;

@@ -68,6 +68,7 @@ struct Layer {
 struct Execution {
   std::int64_t micro_batch = 0;  // inputs a kernel call sees; 0: choose by measurement
   bool channels_last = false;    // memory layout of activations
+  bool fused = false;            // layers run together with what follows them, wherever no gradient is wanted
 };
 
 enum class TapForm {
@@ -118,7 +119,8 @@ class Network {
   struct Options {
     CardFlags flags;
     Execution execution;                   // exactly this, as a campaign recorded it; by default the fastest is found
-    std::int64_t micro_batch = 0;          // only the layout is left to find
+    std::int64_t micro_batch = 0;          // only the rest is left to find
+    bool fused = true;                     // false: never choose fused layers
     std::vector<std::int64_t> data_shape;  // [C, H, W] of the data at hand, for files that do not state their input
   };
 

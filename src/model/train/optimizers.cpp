@@ -8,6 +8,12 @@
 namespace galvani {
 namespace {
 
+// The values, to be written: LibTorch does not see that, but what was made of the parameter must be made anew.
+float* changing(at::Tensor& parameter) {
+  parameter.unsafeGetTensorImpl()->bump_version();
+  return parameter.data_ptr<float>();
+}
+
 class Sgd final : public Optimizer {
  public:
   explicit Sgd(const Options& options)
@@ -26,7 +32,7 @@ class Sgd final : public Optimizer {
     return result;
   }
   void update(std::size_t i, at::Tensor& parameter, const at::Tensor& gradient, double rate, std::int64_t) override {
-    auto* p = parameter.data_ptr<float>();
+    auto* p = changing(parameter);
     const auto* g = gradient.data_ptr<float>();
     auto* v = velocity_[i].data_ptr<float>();
     auto step = static_cast<float>(rate);
@@ -74,7 +80,7 @@ class Adam final : public Optimizer {
   // Kingma and Ba 2015, with weight decay decoupled from the gradient (Loshchilov and Hutter 2019).
   void update(std::size_t i, at::Tensor& parameter, const at::Tensor& gradient, double rate,
               std::int64_t step) override {
-    auto* p = parameter.data_ptr<float>();
+    auto* p = changing(parameter);
     const auto* g = gradient.data_ptr<float>();
     auto* m = mean_[i].data_ptr<float>();
     auto* s = square_[i].data_ptr<float>();

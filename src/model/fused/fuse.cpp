@@ -220,7 +220,8 @@ class Fuser {
     depends_on({layer->weight, bias});
     if (norm) depends_on(*norm);
     if (convolution) {
-      bool takes_sum = tail.sum != nullptr && may_overwrite(tail.sum, nodes);
+      // Every pixel of the input is read for several of the result.
+      bool takes_sum = tail.sum != nullptr && tail.sum != x && may_overwrite(tail.sum, nodes);
       return replace(nodes, x, tail.sum, fused_convolution(*layer, bias, norm, tail.activation, takes_sum));
     }
     Value* image = flattened(x);

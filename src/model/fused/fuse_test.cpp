@@ -145,12 +145,13 @@ TEST(Fused, FollowsWeightsThatChange) {
 }
 
 TEST(Fused, ShortcutsThatAreReadLaterStay) {
-  // `a` is added to a convolution's result and read again, through a view, behind it.
+  // `a` is added to a convolution's result and read again, through a view, behind it; `b` is a convolution's input, too.
   const char* source = R"(
     def forward(self, x):
         a = torch.relu(torch.conv2d(x, self.w, None, [1, 1], [1, 1], [1, 1], 1))
         v = torch.slice(a, 2, 0, 4, 1)
         b = torch.relu(torch.add(torch.conv2d(a, self.u, None, [1, 1], [1, 1], [1, 1], 1), a, alpha=1))
+        b = torch.relu(torch.add(torch.conv2d(b, self.u, None, [1, 1], [1, 1], [1, 1], 1), b, alpha=1))
         c = torch.add(torch.conv2d(b, self.u, None, [1, 1], [1, 1], [1, 1], 1), self.row, alpha=1)
         return torch.cat([torch.mean(v, [2, 3]), torch.mean(b, [2, 3]), torch.mean(c, [2, 3])], 1)
   )";

@@ -12,6 +12,7 @@
 #include "galvani/base/runtime.h"
 #include "model/graph_tools.h"
 #include "model/limits.h"
+#include "model/rebatch.h"
 
 namespace galvani {
 namespace {
@@ -107,6 +108,20 @@ Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& lab
   find_taps();
 }
 
+Executor::Executor(const Executor& other, std::shared_ptr<Graph> graph)
+    : module_(other.module_),
+      names_(other.names_),
+      graph_(std::move(graph)),
+      original_(other.structure()),
+      softmax_(other.softmax_) {
+  find_taps();
+}
+
+std::unique_ptr<Executor> Executor::rebatched(const at::Tensor& two) const {
+  std::shared_ptr<Graph> graph = rebatch(*graph_, module_._ivalue(), two);
+  return graph == nullptr ? nullptr : std::unique_ptr<Executor>(new Executor(*this, std::move(graph)));
+}
+
 std::string Executor::onnx_node_of(const Node* node) const {
   if (node->outputs().empty()) return "";
   const std::string& name = node->output(0)->debugName();
@@ -172,7 +187,7 @@ std::string Executor::explain(const std::exception& error) const {
 }
 
 std::string Executor::structure() const {
-  return graph_->toString(/*print_source_locations=*/false);
+  return original_.empty() ? graph_->toString(/*print_source_locations=*/false) : original_;
 }
 
 std::vector<Executor::Operator> Executor::operators() const {

@@ -53,6 +53,10 @@ class Executor {
   // `label` names the file in errors.
   Executor(FrozenModule frozen, GraphNames names, const std::string& label);
 
+  // The same for a graph that takes only one image, made to take any number; null if that is not understood. What comes
+  // out is yet to be checked. `two`: different images, [2, ...].
+  std::unique_ptr<Executor> rebatched(const at::Tensor& two) const;
+
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }
   static constexpr std::int64_t kUnknownAxis = -2;  // `axis` of an activation that follows no layer
@@ -96,6 +100,7 @@ class Executor {
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
 
  private:
+  Executor(const Executor& other, std::shared_ptr<torch::jit::Graph> graph);
   void find_taps();
   std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
   std::string onnx_node_of(const torch::jit::Node* node) const;
@@ -103,6 +108,7 @@ class Executor {
   torch::jit::Module module_;
   GraphNames names_;
   std::shared_ptr<torch::jit::Graph> graph_;
+  std::string original_;  // structure of the graph before it was made to take any number of images; usually empty
   std::vector<Tap> taps_;
   std::vector<Site> sites_;  // of taps_
   bool softmax_ = false;

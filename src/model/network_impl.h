@@ -31,6 +31,8 @@ struct Network::Impl {
   // Runs zeros through every tap to learn shapes, classes and whether the batch size is free.
   void probe(const std::vector<std::int64_t>& data_shape);
   at::Tensor prepare(const at::Tensor& images, const Execution& form) const;
+  // Makes a graph of single images take any number, if every tap then has the values it has for single ones.
+  bool free_batch();
 };
 
 // Repeatable values of all sizes, [size, ...shape] uint8.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "model/fused/layer.h"
+#include "model/fused/recompose.h"
 #include "model/graph_tools.h"
 
 namespace galvani {
@@ -61,6 +62,7 @@ class Fuser {
       : graph_(graph), module_(module), observers_(observers) {}
 
   Fusion run() {
+    recompose(graph_, module_);
     std::vector<Node*> nodes(graph_.nodes().begin(), graph_.nodes().end());
     for (Node* node : nodes) {
       if (gone_.count(node) != 0 || !node->kind().is_aten() || node->outputs().size() != 1) continue;

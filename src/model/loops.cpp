@@ -75,6 +75,10 @@ void scale_pixels(const std::uint8_t* in, float* out, std::int64_t count, float 
   has_avx2() ? scale_each_wide(in, out, count, scale, shift) : scale_each(in, out, count, scale, shift);
 }
 
+void scale_pixels(const std::int16_t* in, float* out, std::int64_t count, float scale, float shift) {
+  has_avx2() ? scale_each_wide(in, out, count, scale, shift) : scale_each(in, out, count, scale, shift);
+}
+
 void scale_pixels(const float* in, float* out, std::int64_t count, float scale, float shift) {
   has_avx2() ? scale_each_wide(in, out, count, scale, shift) : scale_each(in, out, count, scale, shift);
 }

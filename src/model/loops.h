@@ -8,6 +8,7 @@ namespace galvani::loops {
 
 // out[i] = in[i] · scale + shift
 void scale_pixels(const std::uint8_t* in, float* out, std::int64_t count, float scale, float shift);
+void scale_pixels(const std::int16_t* in, float* out, std::int64_t count, float scale, float shift);
 void scale_pixels(const float* in, float* out, std::int64_t count, float scale, float shift);
 
 // Numbers of channels that lie side by side, pixel by pixel.

@@ -31,7 +31,7 @@ struct NotFollowed {
 };
 
 // The images lie in this axis, each `outer` times: the axis is outer · B · inner long.
-struct Place {
+struct ImageAxis {
   std::int64_t axis = 0;
   std::int64_t outer = 1;
 };
@@ -41,14 +41,14 @@ std::int64_t product(c10::IntArrayRef sizes) {
 }
 
 // Of a value with the images in `place`: how many elements lie in front of the axis B, if it were one of its own.
-std::int64_t in_front(c10::IntArrayRef sizes, const Place& place) {
+std::int64_t in_front(c10::IntArrayRef sizes, const ImageAxis& place) {
   return product(sizes.slice(0, static_cast<std::size_t>(place.axis))) * place.outer;
 }
 
 // Where the images lie after the elements were given another shape, in the same order. Between two axes the images may
 // belong to either; an axis of one is meant for them, the last axis, of features, is not.
-Place place_in_shape(c10::IntArrayRef sizes, std::int64_t front) {
-  std::optional<Place> best;
+ImageAxis place_in_shape(c10::IntArrayRef sizes, std::int64_t front) {
+  std::optional<ImageAxis> best;
   int best_rank = 0;
   std::int64_t before = 1;
   auto rank = static_cast<std::int64_t>(sizes.size());
@@ -59,7 +59,7 @@ Place place_in_shape(c10::IntArrayRef sizes, std::int64_t front) {
       bool last = axis == rank - 1 && rank > 1;
       int worth = size == 1 ? 4 : last ? 1 : outer == 1 ? 3 : 2;
       if (worth > best_rank) {
-        best = Place{axis, outer};
+        best = ImageAxis{axis, outer};
         best_rank = worth;
       }
     }
@@ -228,7 +228,7 @@ class Rebatcher {
   }
 
   // Which axis has grown with the number of images.
-  Place found_place(const Node* node, const Value* data, const c10::IValue& alone, const c10::IValue& together) const {
+  ImageAxis found_place(const Node* node, const Value* data, const c10::IValue& alone, const c10::IValue& together) const {
     if (alone.isTensorList()) {
       if (alone.toTensorVector().empty()) throw NotFollowed{"a list of values is empty"};
       return found_place(node, data, alone.toTensorVector()[0], together.toTensorVector().at(0));
@@ -237,14 +237,14 @@ class Rebatcher {
     c10::IntArrayRef one = alone.toTensor().sizes();
     c10::IntArrayRef two = together.toTensor().sizes();
     if (one.size() != two.size()) throw NotFollowed{"the number of axes depends on that of images"};
-    std::optional<Place> place;
+    std::optional<ImageAxis> place;
     for (std::size_t axis = 0; axis < one.size(); ++axis) {
       if (one[axis] == two[axis]) continue;
       if (place || two[axis] != 2 * one[axis]) throw NotFollowed{"images are put together"};
-      place = Place{static_cast<std::int64_t>(axis), 1};
+      place = ImageAxis{static_cast<std::int64_t>(axis), 1};
     }
     if (!place) throw NotFollowed{"images are put together"};
-    const Place& before = place_.at(data);
+    const ImageAxis& before = place_.at(data);
     const c10::IValue& source = one_.at(data);
     if (!source.isTensor()) {
       place->outer = before.outer;
@@ -275,9 +275,9 @@ class Rebatcher {
   std::vector<c10::IValue> follow_shape(Node* node, const Value* data, c10::IntArrayRef alone) {
     if (data != node->input(0) || batched(node->input(1))) throw NotFollowed{"a shape depends on the image"};
     c10::IntArrayRef source = one_.at(data).toTensor().sizes();
-    const Place& before = place_.at(data);
-    Place place = operator_name(node) == "expand"
-                      ? Place{before.axis + static_cast<std::int64_t>(alone.size() - source.size()), before.outer}
+    const ImageAxis& before = place_.at(data);
+    ImageAxis place = operator_name(node) == "expand"
+                      ? ImageAxis{before.axis + static_cast<std::int64_t>(alone.size() - source.size()), before.outer}
                       : place_in_shape(alone, in_front(source, before));
     std::vector<std::int64_t> sizes = alone.vec();
     sizes[static_cast<std::size_t>(place.axis)] *= 2;
@@ -297,7 +297,7 @@ class Rebatcher {
       if (data == nullptr && batched(part)) data = part;
     }
     if (data == nullptr) throw NotFollowed{"a list of values is joined"};
-    Place place = place_.at(data);
+    ImageAxis place = place_.at(data);
     std::vector<at::Tensor> parts = at_two(node->input(0)).toTensorVector();
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (batched(list->input(i))) continue;
@@ -353,7 +353,7 @@ class Rebatcher {
 
   std::shared_ptr<Graph> graph_;
   Values one_, two_;  // what values are for the first image, and for both; the latter where they differ
-  std::unordered_map<const Value*, Place> place_;
+  std::unordered_map<const Value*, ImageAxis> place_;
   std::unordered_map<const Value*, std::int64_t> readers_;
   std::unordered_set<const Value*> constant_;  // computed from shapes and constants alone
   std::vector<Sizes> sizes_, repeated_;

@@ -20,7 +20,14 @@ enum class Matters {
   no,     // where things were, which may change
   fixed,  // part of what the campaign is, but nothing that a command can ask for
   yes,    // must be the same for a folder to be gone on with
+  added,  // the same, but earlier versions did not know it: what is not set is not written either
 };
+
+// Whether a record without this value says the same.
+template <class T>
+bool may_be_left_out(const T& value, Matters matters) {
+  return matters == Matters::added && value == T();
+}
 
 template <class T>
 std::string shown(const T& value) {
@@ -64,6 +71,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("model", "layout", r.preprocess.layout, kYes);
   visit("execution", "micro-batch", r.execution.micro_batch, kYes);
   visit("execution", "channels-last", r.execution.channels_last, kYes);
+  visit("execution", "fused", r.execution.fused, Matters::added);
   visit("data", "spec", r.data, kNo);
   visit("data", "sha256", r.data_sha256, kYes);
   visit("profile", "source", r.profile, kNo);
@@ -78,7 +86,8 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
 
 std::string CampaignRecord::to_toml() const {
   toml::table root;
-  for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters) {
+  for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
+    if (may_be_left_out(value, matters)) return;
     if (!root.contains(section)) root.insert(section, toml::table());
     toml::table& table = *root[section].as_table();
     using T = std::decay_t<decltype(value)>;
@@ -106,9 +115,10 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
   }
   CampaignRecord record;
   if (!root["settings"]["generator"] && root["settings"]["mutators"]) record.format = 2;
-  for_each_value(record, [&](const char* section, const char* key, auto& value, Matters) {
+  for_each_value(record, [&](const char* section, const char* key, auto& value, Matters matters) {
     using T = std::decay_t<decltype(value)>;
     toml::node_view<toml::node> node = root[section][key];
+    if (!node && may_be_left_out(value, matters)) return;
     if constexpr (std::is_same_v<T, std::uint64_t>) {
       auto found = node.value<std::string>();
       const char* end = found ? found->data() + found->size() : nullptr;
@@ -143,7 +153,8 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
 std::string CampaignRecord::identity() const {
   std::string text;
   for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
-    if (matters != Matters::no) text += fmt::format("{}.{}={}\n", section, key, value);
+    if (matters != Matters::no && !may_be_left_out(value, matters))
+      text += fmt::format("{}.{}={}\n", section, key, value);
   });
   return sha256(text);
 }
@@ -166,7 +177,8 @@ std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wante
   std::size_t next = 0;
   for_each_value(there, [&](const char* section, const char* key, const auto& value, Matters matters) {
     const std::string& other = wanted_values[next++];
-    if (matters != Matters::yes || shown(value) == other) return;
+    bool must_match = matters == Matters::yes || matters == Matters::added;
+    if (!must_match || shown(value) == other) return;
     bool hash = std::string(key) == "sha256";
     // What is profiled follows from the other settings.
     if (std::string(section) == "profile" && !result.empty()) return;

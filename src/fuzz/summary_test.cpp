@@ -48,7 +48,7 @@ TEST(Settings, RecordsComeBackFromToml) {
   record.settings.reset_when_full = true;
   record.model = R"(/some/"odd" \ path.onnx)";
   record.classes = 10;
-  record.execution = {32, true};
+  record.execution = {32, true, true};
   record.input = record.preprocess.input = "1,28,28";
   record.preprocess.mean = "0.1,0.2,0.30000000000000004";
   write_file(folder / "campaign.toml", record.to_toml());
@@ -65,6 +65,15 @@ TEST(Settings, RecordsComeBackFromToml) {
   std::vector<std::string> expected = {"guide is kmnc:k=1000 there and nc here", "energy is 64 there and 7 here",
                                        "the data has another content"};
   EXPECT_EQ(record.differences(other), expected);
+  EXPECT_TRUE(back.execution.fused);
+  // Records of the time before fused layers do not mention them.
+  CampaignRecord plain = record;
+  plain.execution.fused = false;
+  EXPECT_EQ(plain.to_toml().find("fused"), std::string::npos);
+  write_file(folder / "plain.toml", plain.to_toml());
+  EXPECT_FALSE(CampaignRecord::from_toml(folder / "plain.toml").execution.fused);
+  EXPECT_NE(plain.identity(), record.identity());
+  EXPECT_EQ(plain.differences(record), std::vector<std::string>{"execution fused is false there and true here"});
   write_file(folder / "bad.toml", "this is not TOML");
   EXPECT_NE(testing::error_of([&] { CampaignRecord::from_toml(folder / "bad.toml"); }).find("is not TOML"),
             std::string::npos);

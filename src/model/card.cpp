@@ -12,6 +12,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
 #include "galvani/data/sample.h"
+#include "model/loops.h"
 
 namespace galvani {
 namespace {
@@ -49,7 +50,7 @@ void scale_planes(const Pixel* in, float* out, std::int64_t batch, std::int64_t 
       float* target = out + (n * channels + c) * plane;
       float scale = map.scale[static_cast<std::size_t>(c)];
       float shift = map.shift[static_cast<std::size_t>(c)];
-      for (std::int64_t i = 0; i < plane; ++i) target[i] = static_cast<float>(source[i]) * scale + shift;
+      loops::scale_pixels(source, target, plane, scale, shift);
     }
   }
 }

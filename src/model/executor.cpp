@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "galvani/base/error.h"
 #include "galvani/base/limits.h"
@@ -12,6 +13,7 @@
 #include "model/graph_tools.h"
 #include "model/limits.h"
 #include "model/random_layers.h"
+#include "model/rebatch.h"
 
 namespace galvani {
 namespace {
@@ -42,8 +44,9 @@ Value* insert_mean(Graph& graph, Value* value, const Tap& tap, std::set<const No
 // relu(x) → relu_(x) where x is made by an operator that returns memory of its own and nobody else reads it. The means
 // of taps do not count: they stand right behind x.
 void activate_in_place(Graph& graph, const std::set<const Node*>& means) {
-  static const std::set<std::string> kFresh = {"conv1d",     "conv2d", "conv3d", "_convolution", "convolution",
-                                               "batch_norm", "linear", "addmm",  "add",          "matmul"};
+  static const std::set<std::string> kFresh = {"conv1d",      "conv2d",     "conv3d",     "_convolution",
+                                               "convolution", "batch_norm", "linear",     "addmm",
+                                               "add",         "matmul",     "fused_layer"};
   std::set<const Value*> kept(graph.outputs().begin(), graph.outputs().end());
   for (Node* node : top_level(graph)) {
     if (node->kind() != c10::aten::relu) continue;
@@ -59,15 +62,30 @@ void activate_in_place(Graph& graph, const std::set<const Node*>& means) {
   }
 }
 
+// Inference tensors, which cannot be changed in place either, have no version.
+std::uint64_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : tensor._version();
+}
+
 }  // namespace
 
-Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self)
-    : self_(std::move(self)), code_(interpreter_code(graph)) {}
+Plan::Plan(const std::shared_ptr<Graph>& graph, c10::IValue self, Fusion fusion)
+    : self_(std::move(self)), fusion_(std::move(fusion)), code_(interpreter_code(graph)) {
+  for (const at::Tensor& weight : fusion_.weights) versions_.push_back(version_of(weight));
+}
+
+bool Plan::current() const {
+  for (std::size_t i = 0; i < versions_.size(); ++i) {
+    if (version_of(fusion_.weights[i]) != versions_[i]) return false;
+  }
+  return true;
+}
 
 std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
   TensorLimit limit(kMostBytes);
   torch::jit::Stack stack{self_, input};
   stack.insert(stack.end(), masks.begin(), masks.end());
+  stack.insert(stack.end(), fusion_.layers.begin(), fusion_.layers.end());
   try {
     torch::jit::InterpreterState(code_).run(stack);
   } catch (...) {
@@ -97,6 +115,28 @@ Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& lab
   random_layers_ = count_random_layers(*graph_);
   draw_from_scope(*graph_, RandomMode::noise, label);
   find_taps();
+}
+
+Executor::Executor(const Executor& other, std::shared_ptr<Graph> graph)
+    : label_(other.label_),
+      module_(other.module_),
+      names_(other.names_),
+      graph_(std::move(graph)),
+      original_(other.structure()),
+      softmax_(other.softmax_),
+      random_layers_(other.random_layers_) {
+  find_taps();
+}
+
+std::unique_ptr<Executor> Executor::rebatched(const at::Tensor& two) const {
+  std::shared_ptr<Graph> graph = rebatch(*graph_, module_._ivalue(), two);
+  if (graph == nullptr) return nullptr;
+  std::unique_ptr<Executor> result(new Executor(*this, std::move(graph)));
+  if (whole_ != nullptr) {
+    result->whole_ = rebatch(*whole_, module_._ivalue(), two);
+    if (result->whole_ == nullptr) return nullptr;
+  }
+  return result;
 }
 
 std::string Executor::onnx_node_of(const Node* node) const {
@@ -163,6 +203,11 @@ std::unique_ptr<Executor> Executor::with_weights(FrozenModule frozen) const {
   auto other = std::make_unique<Executor>(std::move(frozen), names_, label_, whole_ != nullptr);
   other->taps_ = taps_;
   other->sites_ = sites_;
+  if (!original_.empty()) {
+    other->original_ = original_;
+    other->graph_ = graph_->copy();
+    if (whole_ != nullptr) other->whole_ = whole_->copy();
+  }
   return other;
 }
 
@@ -171,7 +216,7 @@ std::string Executor::explain(const std::exception& error) const {
 }
 
 std::string Executor::structure() const {
-  return graph_->toString(/*print_source_locations=*/false);
+  return original_.empty() ? graph_->toString(/*print_source_locations=*/false) : original_;
 }
 
 std::vector<Executor::Operator> Executor::operators() const {
@@ -202,11 +247,21 @@ std::optional<LinearLayer> Executor::linear_layer(int tap) const {
   return read_linear(node, module_);
 }
 
-std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                           const std::vector<int>& inputs_of, bool random) {
+bool Executor::Wish::operator<(const Wish& other) const {
+  return std::tie(taps, masks, form, inputs_of, fused, random) <
+         std::tie(other.taps, other.masks, other.form, other.inputs_of, other.fused, other.random);
+}
+
+bool Executor::fusible() const {
+  std::shared_ptr<Graph> graph = graph_->copy();
+  return !fuse(*graph, module_, {}).layers.empty();
+}
+
+std::shared_ptr<const Plan> Executor::plan(const Wish& wish) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& cached = plans_[{taps, masks, form, inputs_of, random}];
-  if (cached) return cached;
+  auto& cached = plans_[wish];
+  if (cached && cached->current()) return cached;
+  const auto& [taps, masks, form, inputs_of, fused, random] = wish;
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
   std::map<int, Value*> value_of;  // a masked tap is observed after its mask
@@ -226,10 +281,12 @@ std::shared_ptr<const Plan> Executor::plan(const std::vector<int>& taps, const s
     graph->registerOutput(value);
   }
   for (int tap : inputs_of) graph->registerOutput(layer_input(nodes[sites_[static_cast<std::size_t>(tap)].node]));
+  Fusion fusion;
+  if (fused && form != Form::whole && masks.empty()) fusion = fuse(*graph, module_, means);
   if (form != Form::whole) activate_in_place(*graph, means);
   if (random) draw_from_scope(*graph, RandomMode::awake, label_);
   torch::jit::EliminateDeadCode(graph);
-  cached = std::make_shared<const Plan>(graph, module_._ivalue());
+  cached = std::make_shared<const Plan>(graph, module_._ivalue(), std::move(fusion));
   return cached;
 }
 

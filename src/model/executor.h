@@ -14,6 +14,7 @@
 
 #include "galvani/model/network.h"
 #include "model/freeze.h"
+#include "model/fused/fuse.h"
 
 namespace galvani {
 
@@ -32,12 +33,18 @@ struct Site {
 // The graph compiled for one choice of taps and masks. Thread-safe.
 class Plan {
  public:
-  Plan(const std::shared_ptr<torch::jit::Graph>& graph, c10::IValue self);
+  Plan(const std::shared_ptr<torch::jit::Graph>& graph, c10::IValue self, Fusion fusion = {});
   // masks are already shaped to broadcast over their taps. Returns logits, then the taps.
   std::vector<at::Tensor> run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const;
 
+  std::size_t layers() const { return fusion_.layers.size(); }  // fused ones
+  // Whether the weights are those that fused layers were made of.
+  bool current() const;
+
  private:
   c10::IValue self_;
+  Fusion fusion_;
+  std::vector<std::uint64_t> versions_;  // of the fusion's weights
   torch::jit::Code code_;
 };
 
@@ -45,6 +52,10 @@ class Executor {
  public:
   // `label` names the file in errors. `any_output`: what the graph itself gives can be run, too.
   Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output);
+
+  // The same for a graph that takes only one image, made to take any number; null if that is not understood. What comes
+  // out is yet to be checked. `two`: different images, [2, ...].
+  std::unique_ptr<Executor> rebatched(const at::Tensor& two) const;
 
   // Taps without their shapes, which a probe run finds.
   const std::vector<Tap>& taps() const { return taps_; }
@@ -76,10 +87,19 @@ class Executor {
     whole_final,  // its value; activation functions may work in place where no one sees the difference
     means,        // the mean per neuron, taken as soon as the value exists so that its memory is free again; in place
   };
-  // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`. `random`: dropout and its like
-  // draw from the RandomScope.
-  std::shared_ptr<const Plan> plan(const std::vector<int>& taps, const std::vector<int>& masks, Form form,
-                                   const std::vector<int>& inputs_of = {}, bool random = false);
+  struct Wish {
+    std::vector<int> taps;
+    std::vector<int> masks;
+    Form form = Form::whole;
+    std::vector<int> inputs_of;  // taps
+    bool fused = false;          // by fused layers; not in the form `whole`, nor with masks
+    bool random = false;         // dropout and its like draw from the RandomScope
+    bool operator<(const Wish& other) const;
+  };
+  // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`.
+  std::shared_ptr<const Plan> plan(const Wish& wish);
+  // Whether there is anything to fuse.
+  bool fusible() const;
   std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
   // How many tensors the graph itself gives, and a plan for them. REQUIRES any_output.
@@ -87,6 +107,7 @@ class Executor {
   std::shared_ptr<const Plan> output_plan(bool random);
 
  private:
+  Executor(const Executor& other, std::shared_ptr<torch::jit::Graph> graph);
   void find_taps();
   std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
   std::string onnx_node_of(const torch::jit::Node* node) const;
@@ -96,6 +117,7 @@ class Executor {
   GraphNames names_;
   std::shared_ptr<torch::jit::Graph> graph_;
   std::shared_ptr<torch::jit::Graph> whole_;  // with the outputs of the file; null unless any may be asked for
+  std::string original_;  // structure of the graph before it was made to take any number of images; usually empty
   std::vector<Tap> taps_;
   std::vector<Site> sites_;  // of taps_
   bool softmax_ = false;
@@ -103,8 +125,7 @@ class Executor {
   bool hidden_layers_ = false;
   std::mutex mutex_;
   std::map<bool, std::shared_ptr<const Plan>> output_plans_;  // with random layers or not
-  std::map<std::tuple<std::vector<int>, std::vector<int>, Form, std::vector<int>, bool>, std::shared_ptr<const Plan>>
-      plans_;
+  std::map<Wish, std::shared_ptr<const Plan>> plans_;
 };
 
 }  // namespace galvani

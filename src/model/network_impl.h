@@ -24,6 +24,7 @@ struct Network::Impl {
   bool any_output = false;
   std::vector<std::string> output_names;              // of the file; empty: it has none
   std::int64_t wanted_micro_batch = 0;                // 0: any
+  bool may_fuse = true;
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
   std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order
   std::map<std::string, at::ScalarType> narrow;       // attributes that are float16 in the file and float32 here
@@ -49,6 +50,10 @@ struct Network::Impl {
   void describe_outputs(const at::Tensor& images, const at::Tensor& scores);
   // The input of the graph: preprocessed, in the form's layout.
   at::Tensor prepare(const at::Tensor& images, const Execution& form) const;
+  // Makes a graph of single images take any number, if every tap then has the values it has for single ones.
+  bool free_batch();
+  // Whether `free` gives of all these inputs together what the executor gives of each alone.
+  bool same_outputs(Executor& free, const at::Tensor& input, double tolerance) const;
 };
 
 // rows [first, first + count) of `all`, followed by copies of the last one up to `size`.
@@ -59,6 +64,8 @@ void check_inputs(const Network& network, const at::Tensor& inputs);
 
 // Which micro-batch and layout a request is run in.
 Execution execution_of(Network& network, bool alone);
+// Repeatable values of all sizes, [size, ...shape] uint8.
+at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape);
 
 // The fastest execution of the network on this machine, from the record in the cache folder or measured now.
 Execution tuned_execution(Network::Impl& impl);

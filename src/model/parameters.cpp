@@ -114,6 +114,7 @@ std::unique_ptr<Network> Network::clone() const {
   impl->kept_outputs = from.kept_outputs;
   impl->execution = from.execution;
   impl->wanted_micro_batch = from.wanted_micro_batch;
+  impl->may_fuse = from.may_fuse;
   impl->initializer_of = from.initializer_of;
   impl->trainable = from.trainable;
   impl->original = from.original;

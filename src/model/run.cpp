@@ -85,7 +85,8 @@ class Run {
                                   : request.form == TapForm::neurons ? Executor::Form::means
                                                                      : Executor::Form::whole_final;
     means_ = form_of_taps == Executor::Form::means;
-    plan_ = impl.executor->plan(request.taps, masked, form_of_taps, request.layer_inputs, request.random.has_value());
+    plan_ = impl.executor->plan({request.taps, masked, form_of_taps, request.layer_inputs, form.fused,
+                                 request.random.has_value()});
     outputs_.logits = at::empty({n_, impl.info.classes});
     if (request.objective)
       outputs_.objective = at::empty(request.objectives > 0 ? at::IntArrayRef({n_, request.objectives}) : n_);
@@ -331,14 +332,6 @@ void check_input_size(const std::vector<std::int64_t>& shape, std::int64_t batch
         label, batch, most);
 }
 
-// Repeatable values of all sizes, [size, ...shape] uint8.
-at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape) {
-  at::Tensor period = at::arange(256, at::kLong).mul_(7919).remainder_(256).to(at::kByte);
-  std::int64_t values = size;
-  for (std::int64_t n : shape) values *= n;
-  return period.repeat({values / 256 + 1}).narrow(0, 0, values).view(with_batch(size, shape));
-}
-
 std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl,
                                                         const std::vector<std::int64_t>& data) {
   if (!impl.card.input.empty()) return {impl.card.input};
@@ -367,16 +360,86 @@ at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t c
   return at::cat({rows, rows.narrow(0, count - 1, 1).expand(repeat)});
 }
 
+at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape) {
+  at::Tensor period = at::arange(256, at::kLong).mul_(7919).remainder_(256).to(at::kByte);
+  std::int64_t values = size;
+  for (std::int64_t n : shape) values *= n;
+  return period.repeat({values / 256 + 1}).narrow(0, 0, values).view(with_batch(size, shape));
+}
+
 at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& form) const {
   at::Tensor input = card.preprocess.apply(images);
   if (takes_bytes()) input.round_().clamp_(0, 255);
   return form.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast) : input;
 }
 
+namespace {
+
+// Whether the rows of `together` are what single images gave.
+bool same_rows(const at::Tensor& together, const std::vector<at::Tensor>& alone, double tolerance) {
+  auto n = static_cast<std::int64_t>(alone.size());
+  if (together.dim() != alone[0].dim() || together.dim() == 0 || together.size(0) != n * alone[0].size(0)) return false;
+  at::Tensor wanted = at::cat(alone);
+  if (wanted.sizes() != together.sizes() || wanted.numel() == 0) return false;
+  double largest = wanted.is_floating_point() ? wanted.abs().max().item<double>() : 0;
+  return at::allclose(together, wanted, 0, tolerance * largest, /*equal_nan=*/true);
+}
+
+}  // namespace
+
+bool Network::Impl::same_outputs(Executor& free, const at::Tensor& input, double tolerance) const {
+  std::vector<std::vector<at::Tensor>> alone(kept_outputs.size());
+  for (std::int64_t i = 0; i < input.size(0); ++i) {
+    std::vector<at::Tensor> values = executor->output_plan(/*random=*/false)->run(input.narrow(0, i, 1), {});
+    for (std::size_t v = 0; v < kept_outputs.size(); ++v) alone[v].push_back(values[kept_outputs[v]]);
+  }
+  std::vector<at::Tensor> together = free.output_plan(/*random=*/false)->run(input, {});
+  for (std::size_t v = 0; v < kept_outputs.size(); ++v) {
+    if (!same_rows(together[kept_outputs[v]], alone[v], tolerance)) return false;
+  }
+  return true;
+}
+
+bool Network::Impl::free_batch() {
+  constexpr std::int64_t kImages = 3;
+  constexpr double kTolerance = 1e-5;  // of the largest value
+  std::vector<at::Tensor> images;
+  for (std::int64_t i = 0; i < kImages; ++i) images.push_back(probe_images(1, info.input) * (2 * i + 1) + 31 * i);
+  at::Tensor input = prepare(at::cat(images).to(at::kByte), {});
+  std::unique_ptr<Executor> free = executor->rebatched(input.narrow(0, 0, 2));
+  if (free == nullptr || free->taps().size() != executor->taps().size()) return false;
+  std::vector<int> every;
+  for (std::size_t i = 0; i < free->taps().size(); ++i) {
+    if (free->taps()[i].name != executor->taps()[i].name) return false;
+    every.push_back(static_cast<int>(i));
+  }
+  auto plan_of = [&](Executor& of) { return of.plan({every, {}, Executor::Form::whole, {}, false}); };
+  std::vector<std::vector<at::Tensor>> alone(every.size() + 1);
+  for (std::int64_t i = 0; i < kImages; ++i) {
+    std::vector<at::Tensor> values = plan_of(*executor)->run(input.narrow(0, i, 1), {});
+    for (std::size_t v = 0; v < values.size(); ++v) alone[v].push_back(std::move(values[v]));
+  }
+  try {
+    std::vector<at::Tensor> together = plan_of(*free)->run(input, {});
+    for (std::size_t v = 0; v < together.size(); ++v) {
+      bool observable = v == 0 || (alone[v][0].dim() >= 2 && alone[v][0].size(0) == 1);
+      if (observable && !same_rows(together[v], alone[v], kTolerance)) return false;
+    }
+    if (any_output && !same_outputs(*free, input, kTolerance)) return false;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    return false;
+  }
+  log::debug("{}: was made for single images; takes any number", info.path);
+  executor = std::move(free);
+  return true;
+}
+
 void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::vector<int> every;
   for (std::size_t i = 0; i < executor->taps().size(); ++i) every.push_back(static_cast<int>(i));
-  std::shared_ptr<const Plan> plan = executor->plan(every, {}, Executor::Form::whole);
+  std::shared_ptr<const Plan> plan = executor->plan({every, {}, Executor::Form::whole, {}, false});
   std::vector<std::vector<std::int64_t>> candidates = candidate_inputs(*this, data_shape);
   std::string first_error;
   std::vector<at::Tensor> values;
@@ -443,6 +506,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     at::Tensor alone = other == 1 ? judged : first_judged;
     any_batch = at::allclose(alone, among, 1e-3, 1e-4, /*equal_nan=*/true);
   }
+  if (!any_batch && batch == 1) any_batch = free_batch();
   info.fixed_batch = any_batch ? 0 : batch;
   std::int64_t asked = std::max(execution.micro_batch, wanted_micro_batch);
   if (!any_batch && asked != 0 && asked != batch) bad_usage("{}: takes batches of {} only", info.path, batch);

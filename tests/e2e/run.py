@@ -969,7 +969,7 @@ def _(w):
         print("skipped: this processor computes other bits than the one the campaign began on")
         return
     expect_equal(result.code, 0, result.err)
-    w.done(*command, "--iterations", 40, "-o", "v3-of-v2")
+    w.done(*command, "--unfused", "--iterations", 40, "-o", "v3-of-v2")
     same = lambda folder: rows_of_store(folder, {"origin", "unrepeatable", "figures", "metadata", "passes", "chain"})
     expect_equal(same(old) == same(w / "v3-of-v2"), True, "the rows equal to those of one go")
     w.done("check", old)

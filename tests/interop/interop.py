@@ -2,8 +2,8 @@
 
 usage: interop.py path/to/interop_run [model ...]
 
-Checks logits, gradients with respect to the pixels, and that a saved model gives the same bits. Weights are random
-(seeded); nothing is downloaded. Exit code 1 if anything disagrees.
+Checks logits (of passes with gradients and of fused ones), gradients with respect to the pixels, and that a saved model
+gives the same bits. Weights are random (seeded); nothing is downloaded. Exit code 1 if anything disagrees.
 """
 import json
 import os
@@ -125,7 +125,7 @@ def run(program, jobs, folder):
 
 
 def check(case, program):
-    """One row per format: [model, format, logits error, gradient error, neurons, taps, verdict]."""
+    """One row per format: [model, format, logits error, fused, gradient error, neurons, taps, verdict]."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="galvani-interop") as name:
         folder = pathlib.Path(name)
@@ -147,13 +147,16 @@ def check(case, program):
         reference_taps = None
         for form, result in zip(case.formats, run(program, jobs, folder)):
             if "error" in result:
-                rows.append([case.name, form, "", "", "", "", "FAIL: " + result["error"]])
+                rows.append([case.name, form, "", "", "", "", "", "FAIL: " + result["error"]])
                 continue
             errors = [relative_error(np.load(folder / f"{form}.logits.npy"), logits),
-                      relative_error(np.load(folder / f"{form}.gradient.npy"), gradient)]
+                      relative_error(np.load(folder / f"{form}.gradient.npy"), gradient),
+                      relative_error(np.load(folder / f"{form}.fused.npy"), logits)]
             problems = []
             if not errors[0] <= LOGITS_TOLERANCE:
                 problems.append("logits")
+            if not errors[2] <= LOGITS_TOLERANCE:
+                problems.append("fused logits")
             if not errors[1] <= GRADIENT_TOLERANCE:
                 problems.append("gradient")
             if not result["same_bits"]:
@@ -162,8 +165,9 @@ def check(case, program):
             reference_taps = reference_taps or taps
             difference = sorted(set(taps) ^ set(reference_taps))
             tap_note = "same" if not difference else f"{len(difference)} differ: {', '.join(difference[:3])}"
-            rows.append([case.name, form, f"{errors[0]:.1e}", f"{errors[1]:.1e}", str(result["neurons"]),
-                         f"{len(taps)} {tap_note}", "FAIL: " + ", ".join(problems) if problems else "ok"])
+            rows.append([case.name, form, f"{errors[0]:.1e}", f"{errors[2]:.1e}", f"{errors[1]:.1e}",
+                         str(result["neurons"]), f"{len(taps)} {tap_note}",
+                         "FAIL: " + ", ".join(problems) if problems else "ok"])
     return rows
 
 
@@ -174,9 +178,9 @@ def main():
     unknown = [name for name in wanted if name not in LARGE and name not in small_models.ALL]
     if unknown:
         sys.exit(f"unknown model {unknown[0]}; known are {', '.join([*small_models.ALL, *LARGE])}")
-    widths = (20, 9, 8, 9, 8, 28)
+    widths = (20, 9, 8, 8, 9, 8, 28)
     layout = " ".join(f"{{:{width}}}" for width in widths) + " {}"
-    print(layout.format("model", "format", "logits", "gradient", "neurons", "taps", "verdict"))
+    print(layout.format("model", "format", "logits", "fused", "gradient", "neurons", "taps", "verdict"))
     failed = False
     for name in wanted or [*small_models.ALL, *LARGE]:
         case = small_case(name) if name in small_models.ALL else large_case(name)

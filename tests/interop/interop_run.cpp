@@ -3,7 +3,8 @@
 //   interop_run jobs.json
 //
 // A job names a model, images (uint8 .npy), weights of the logits (float .npy, [N, classes]) and a prefix of its
-// results: <out>.logits.npy and <out>.gradient.npy, the gradient of the weighted sum of the logits per pixel unit.
+// results: <out>.logits.npy and <out>.gradient.npy, the gradient of the weighted sum of the logits per pixel unit, and
+// <out>.fused.npy, the logits of a pass without gradients.
 // "save" writes the model there, loads that and compares bits. One line of JSON per job goes to standard output.
 #include <ATen/ATen.h>
 
@@ -36,6 +37,7 @@ Outputs run_weighted(Network& network, const at::Tensor& images, const at::Tenso
 json run_job(const json& job) {
   Network::Options options;
   options.execution.micro_batch = job.value("micro_batch", 0);
+  options.execution.fused = options.execution.micro_batch > 0;
   options.flags.layout = job.value("layout", "");
   options.data_shape = job.value("shape", std::vector<std::int64_t>());
   std::unique_ptr<Network> network = Network::load(job.at("model").get<std::string>(), options);
@@ -45,6 +47,7 @@ json run_job(const json& job) {
   std::string out = job.at("out");
   write_npy(out + ".logits.npy", outputs.logits);
   write_npy(out + ".gradient.npy", outputs.input_gradient);
+  write_npy(out + ".fused.npy", network->run(images).logits);
   json result;
   std::int64_t neurons = 0;
   for (int tap : network->select_taps("default")) {

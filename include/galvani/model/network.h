@@ -84,6 +84,7 @@ struct NamedParameter {
 struct Execution {
   std::int64_t micro_batch = 0;  // inputs a kernel call sees; 0: choose by measurement
   bool channels_last = false;    // memory layout of activations
+  bool fused = false;            // layers run together with what follows them, wherever no gradient is wanted
 };
 
 enum class TapForm {
@@ -162,7 +163,8 @@ class Network {
   struct Options {
     CardFlags flags;
     Execution execution;                   // exactly this, as a campaign recorded it; by default the fastest is found
-    std::int64_t micro_batch = 0;          // only the layout is left to find
+    std::int64_t micro_batch = 0;          // only the rest is left to find
+    bool fused = true;                     // false: never choose fused layers
     std::vector<std::int64_t> data_shape;  // of the data at hand, for files that do not state their input
     bool any_output = false;  // encoders, generators and other graphs that give no class scores are loaded, too
   };

@@ -188,7 +188,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     // The bits of a forward pass depend on how it is cut into pieces, so that is taken from the record.
     Execution then = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").execution;
     std::int64_t asked = flags.model.options.micro_batch;
-    bool as_asked = (asked == 0 || asked == then.micro_batch) && (flags.model.options.fused || !then.fused);
+    bool as_asked = (asked == 0 || asked == then.micro_batch) && (!flags.model.options.unfused || !then.fused);
     if (as_asked) flags.model.options.execution = then;
   }
   Dataset data = load_data(flags.data);

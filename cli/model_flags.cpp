@@ -24,7 +24,7 @@ void ModelFlags::add_preprocessing(Verb& verb) {
                   "inputs a kernel call sees (default: measured once per model and remembered)")
       .check(Range(1, 4096))
       .group("Common");
-  verb.add_flag("!--unfused", options.fused, "run every operator of the model by itself (default: fused where faster)")
+  verb.add_flag("--unfused", options.unfused, "run every operator of the model by itself (default: fused where faster)")
       .group("Common");
 }
 

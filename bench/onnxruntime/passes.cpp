@@ -41,7 +41,7 @@ int serve(const std::string& model, std::int64_t batch, bool fused) {
   set_workers(1);
   Network::Options options;
   options.micro_batch = batch;
-  options.fused = fused;
+  options.unfused = !fused;
   auto network = Network::load(model, options);
   const std::vector<std::int64_t>& in = network->info().input;
   at::Tensor images = at::randint(0, 256, {batch, in[0], in[1], in[2]}, at::kByte);

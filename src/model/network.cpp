@@ -164,7 +164,7 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
   impl->execution = options.execution;
   impl->wanted_micro_batch = options.micro_batch;
   impl->info.random_layers = impl->executor->random_layers();
-  impl->may_fuse = options.fused;
+  impl->may_fuse = !options.unfused;
   if (impl->executor->has_hidden_layers())
     impl->info.notes.emplace_back("layers inside loops or branches that depend on the data cannot be tapped");
   guarded(label, "cannot be run", [&] {

@@ -164,7 +164,7 @@ class Network {
     CardFlags flags;
     Execution execution;                   // exactly this, as a campaign recorded it; by default the fastest is found
     std::int64_t micro_batch = 0;          // only the rest is left to find
-    bool fused = true;                     // false: never choose fused layers
+    bool unfused = false;                  // never choose fused layers
     std::vector<std::int64_t> data_shape;  // of the data at hand, for files that do not state their input
     bool any_output = false;  // encoders, generators and other graphs that give no class scores are loaded, too
   };

@@ -181,7 +181,7 @@ TEST(Fused, IsChosenUnlessRefused) {
   auto choice = [&](bool fused) {
     Rng rng(1);
     Network::Options options;
-    options.fused = fused;
+    options.unfused = !fused;
     std::string bytes = architectures().create(Spec::parse("lenet5"), {1, 28, 28, 10}, rng);
     return Network::from_onnx(bytes, "lenet5", options)->execution();
   };

@@ -22,8 +22,8 @@ struct Network::Impl {
   std::vector<Tap> taps;
   Execution execution;
   bool any_output = false;
-  std::vector<std::string> output_names;              // of the file; empty: it has none
-  std::int64_t wanted_micro_batch = 0;                // 0: any
+  std::vector<std::string> output_names;  // of the file; empty: it has none
+  std::int64_t wanted_micro_batch = 0;    // 0: any
   bool may_fuse = true;
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
   std::vector<std::string> trainable;                 // paths of the parameters that training changes, in module order

@@ -228,7 +228,8 @@ class Rebatcher {
   }
 
   // Which axis has grown with the number of images.
-  ImageAxis found_place(const Node* node, const Value* data, const c10::IValue& alone, const c10::IValue& together) const {
+  ImageAxis found_place(const Node* node, const Value* data, const c10::IValue& alone,
+                        const c10::IValue& together) const {
     if (alone.isTensorList()) {
       if (alone.toTensorVector().empty()) throw NotFollowed{"a list of values is empty"};
       return found_place(node, data, alone.toTensorVector()[0], together.toTensorVector().at(0));
@@ -276,9 +277,10 @@ class Rebatcher {
     if (data != node->input(0) || batched(node->input(1))) throw NotFollowed{"a shape depends on the image"};
     c10::IntArrayRef source = one_.at(data).toTensor().sizes();
     const ImageAxis& before = place_.at(data);
-    ImageAxis place = operator_name(node) == "expand"
-                      ? ImageAxis{before.axis + static_cast<std::int64_t>(alone.size() - source.size()), before.outer}
-                      : place_in_shape(alone, in_front(source, before));
+    ImageAxis place =
+        operator_name(node) == "expand"
+            ? ImageAxis{before.axis + static_cast<std::int64_t>(alone.size() - source.size()), before.outer}
+            : place_in_shape(alone, in_front(source, before));
     std::vector<std::int64_t> sizes = alone.vec();
     sizes[static_cast<std::size_t>(place.axis)] *= 2;
     std::vector<c10::IValue> inputs = inputs_of(node, true);

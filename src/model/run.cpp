@@ -85,8 +85,8 @@ class Run {
                                   : request.form == TapForm::neurons ? Executor::Form::means
                                                                      : Executor::Form::whole_final;
     means_ = form_of_taps == Executor::Form::means;
-    plan_ = impl.executor->plan({request.taps, masked, form_of_taps, request.layer_inputs, form.fused,
-                                 request.random.has_value()});
+    plan_ = impl.executor->plan(
+        {request.taps, masked, form_of_taps, request.layer_inputs, form.fused, request.random.has_value()});
     outputs_.logits = at::empty({n_, impl.info.classes});
     if (request.objective)
       outputs_.objective = at::empty(request.objectives > 0 ? at::IntArrayRef({n_, request.objectives}) : n_);
@@ -443,7 +443,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::vector<std::vector<std::int64_t>> candidates = candidate_inputs(*this, data_shape);
   std::string first_error;
   std::vector<at::Tensor> values;
-  at::Tensor judged;  // by what a single image gives and what it gives among others: are batches free?
+  at::Tensor judged;        // by what a single image gives and what it gives among others: are batches free?
   bool by_outputs = false;  // of a graph without class scores
   c10::InferenceMode inference;
   at::Tensor noise;
@@ -455,8 +455,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
       noise = probe_images(size, shape);
       values = plan->run(prepare(noise, {}), {});
       judged = values[0];
-      if (by_outputs)
-        judged = executor->output_plan(/*random=*/false)->run(prepare(noise, {}), {})[kept_outputs[0]];
+      if (by_outputs) judged = executor->output_plan(/*random=*/false)->run(prepare(noise, {}), {})[kept_outputs[0]];
       return true;
     } catch (const Error&) {
       throw;

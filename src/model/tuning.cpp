@@ -61,8 +61,7 @@ struct Candidate {
 
 double time_pass(const Network::Impl& impl, const Execution& form) {
   c10::InferenceMode inference;
-  std::shared_ptr<const Plan> plan =
-      impl.executor->plan({{}, {}, Executor::Form::whole_final, {}, form.fused});
+  std::shared_ptr<const Plan> plan = impl.executor->plan({{}, {}, Executor::Form::whole_final, {}, form.fused});
   std::vector<std::int64_t> shape = impl.info.input;
   shape.insert(shape.begin(), form.micro_batch);
   at::Tensor images = at::full(shape, 100, at::kByte);

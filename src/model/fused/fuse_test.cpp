@@ -145,7 +145,8 @@ TEST(Fused, FollowsWeightsThatChange) {
 }
 
 TEST(Fused, ShortcutsThatAreReadLaterStay) {
-  // `a` is added to a convolution's result and read again, through a view, behind it; `b` is a convolution's input, too.
+  // `a` is added to a convolution's result and read again, through a view, behind it; `b` is a convolution's input,
+  // too.
   const char* source = R"(
     def forward(self, x):
         a = torch.relu(torch.conv2d(x, self.w, None, [1, 1], [1, 1], [1, 1], 1))

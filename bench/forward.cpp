@@ -42,8 +42,10 @@ void plain_forward(Network::Impl& impl, const at::Tensor& input) {
 void forward_plan(benchmark::State& state, const char* name, bool taps) {
   Network& network = zoo_network(name);
   Network::Impl& impl = network.impl();
-  auto plan = impl.executor->plan(
-      {taps ? network.select_taps("default") : std::vector<int>(), {}, Executor::Form::whole_final});
+  Executor::Wish wish;
+  if (taps) wish.taps = network.select_taps("default");
+  wish.form = Executor::Form::whole_final;
+  auto plan = impl.executor->plan(wish);
   at::Tensor input = impl.prepare(random_images(network, kBatch), {});
   compare(
       state, kBatch,

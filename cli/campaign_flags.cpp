@@ -22,6 +22,12 @@ std::string yields_text(const char* title, const std::vector<YieldRecord>& yield
   return table.str();
 }
 
+void add_counters(const CampaignCounters& c, Json& to) {
+  for_each_counter(c, [&](const char*, const char* name, const auto& value) { to[name] = value; });
+  if (c.coverable <= 0) to["coverable"] = Json();
+  to["coverage"] = c.coverage();
+}
+
 Json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
   const CampaignCounters& c = s.counters;
   const CampaignRecord& record = reader.record();
@@ -30,15 +36,6 @@ Json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
             {"data", record.data},
             {"guide", record.settings.guide},
             {"seed", record.settings.seed},
-            {"batches", c.batches},
-            {"iterations", c.iterations},
-            {"mutants", c.mutants},
-            {"valid", c.valid},
-            {"outputs", c.kept},
-            {"distinct_outputs", c.distinct_kept},
-            {"faults", c.faults},
-            {"distinct_faults", c.distinct_faults},
-            {"kept_faults", c.kept_faults},
             {"not_a_number", s.not_a_number},
             {"rft", s.rft},
             {"rft_all", s.rft_all},
@@ -48,12 +45,8 @@ Json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
             {"classes", s.classes},
             {"predicted_classes", s.predicted},
             {"transitions", s.transitions},
-            {"oi", s.impartiality},
-            {"covered", c.covered},
-            {"coverable", c.coverable > 0 ? Json(c.coverable) : Json()},
-            {"coverage", c.coverage()},
-            {"resets", c.resets},
-            {"reexamined", c.reexamined}};
+            {"oi", s.impartiality}};
+  add_counters(c, j);
   return j;
 }
 

@@ -8,6 +8,8 @@
 
 namespace galvani::cli {
 
+// Every counter under its name, and what part of what can be covered is.
+void add_counters(const CampaignCounters& counters, Json& to);
 Json summary_json(const CampaignReader& reader, const CampaignSummary& summary);
 std::string summary_text(const CampaignReader& reader, const CampaignSummary& summary);
 

@@ -76,7 +76,8 @@ Json fault_json(const CampaignReader& reader, const FaultRecord& fault) {
           {"distinct", fault.distinct},
           {"seed", fault.seed},
           {"lineage", reader.lineage(fault).rules},
-          {"file", fault.file}};
+          {"file", fault.file},
+          {"remarks", remarks_on(fault)}};
 }
 
 std::vector<FaultRecord> matches(const CampaignReader& reader, FaultQuery query, std::int64_t most) {

@@ -79,8 +79,7 @@ void list_components() {
 }
 
 // `seed`, `taps` and `neurons` are flags of other verbs, too.
-bool is_own_flag(const SettingInfo& info) {
-  std::string name = info.name;
+bool is_own_flag(std::string_view name) {
   return name != "seed" && name != "taps" && name != "neurons";
 }
 
@@ -132,7 +131,7 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   if (!flags.method.empty()) chosen = find_method(flags.method).settings;
   std::map<std::string, std::any> given;
   for_each_setting(flags.settings, [&](const SettingInfo& info, const auto& value) {
-    if (is_own_flag(info) && verb.was_given("--" + std::string(info.name))) given.emplace(info.name, value);
+    if (is_own_flag(info.name) && verb.was_given("--" + std::string(info.name))) given.emplace(info.name, value);
   });
   for_each_setting(chosen, [&](const SettingInfo& info, auto& value) {
     if (auto it = given.find(info.name); it != given.end())
@@ -249,7 +248,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
   verb.add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
   verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
   for_each_setting(flags->settings, [&](const SettingInfo& info, auto& value) {
-    if (!is_own_flag(info)) return;
+    if (!is_own_flag(info.name)) return;
     std::string name = "--" + std::string(info.name);
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, bool>) {
       verb.add_flag(name, value, info.help);

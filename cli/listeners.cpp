@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "campaign_flags.h"
 #include "galvani/base/json.h"
 #include "galvani/base/progress.h"
 #include "galvani/coverage/criterion.h"
@@ -66,24 +67,13 @@ class ProgressListener : public Listener {
   std::int64_t mutants_ = 0;
 };
 
-Json counters_json(const CampaignStatus& status) {
-  const CampaignCounters& c = status.counters;
-  return {{"batches", c.batches},
-          {"iterations", c.iterations},
-          {"mutants", c.mutants},
-          {"valid", c.valid},
-          {"outputs", c.kept},
-          {"faults", c.faults},
-          {"distinct_faults", c.distinct_faults},
-          {"kept_faults", c.kept_faults},
-          {"not_a_number", status.not_a_number},
-          {"resets", c.resets},
-          {"covered", c.covered},
-          {"coverable", c.coverable > 0 ? Json(c.coverable) : Json()},
-          {"coverage", c.coverage()},
-          {"corpus", status.corpus},
-          {"seconds", status.seconds},
-          {"rate", status.rate}};
+Json status_json(const CampaignStatus& status) {
+  Json j = {{"not_a_number", status.not_a_number},
+            {"corpus", status.corpus},
+            {"seconds", status.seconds},
+            {"rate", status.rate}};
+  add_counters(status.counters, j);
+  return j;
 }
 
 Json fault_json(const FaultRecord& fault) {
@@ -95,7 +85,7 @@ Json fault_json(const FaultRecord& fault) {
 class JsonListener : public Listener {
  public:
   void started(const CampaignStatus& status) override {
-    Json j = counters_json(status);
+    Json j = status_json(status);
     j["event"] = "started";
     j["folder"] = status.folder;
     j["resumed"] = status.resumed;
@@ -107,7 +97,7 @@ class JsonListener : public Listener {
 
   void batch(const CampaignStatus& status, const std::vector<FaultRecord>& faults) override {
     if (Clock::now() - printed_ < std::chrono::seconds(1)) return;
-    Json j = counters_json(status);
+    Json j = status_json(status);
     j["event"] = status.stage == CampaignStage::repeating ? "repeating" : "status";
     j["recent"] = Json::array();
     for (const FaultRecord& fault : status.recent) j["recent"].push_back(fault_json(fault));
@@ -115,7 +105,7 @@ class JsonListener : public Listener {
   }
 
   void finished(const CampaignStatus& status, const std::string& reason) override {
-    Json j = counters_json(status);
+    Json j = status_json(status);
     j["event"] = "finished";
     j["reason"] = reason;
     j["mutators"] = yields_json(status.kinds);

@@ -57,6 +57,7 @@ void send_reply(int socket, const Reply& reply, int fd) {
   if (fd >= 0) {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
@@ -80,6 +81,7 @@ int receive_reply(Reply& reply) {
   while ((n = ::recvmsg(line.socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
   if (n != static_cast<ssize_t>(sizeof reply)) return -1;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   if (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS)
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
   return fd;
@@ -88,6 +90,7 @@ int receive_reply(Reply& reply) {
 // The courier's whole life. It ends with the process it serves, which closes the socket.
 [[noreturn]] void serve(int socket, const std::vector<fs::path>& files, const std::vector<fs::path>& made) {
   // What is meant for the process it serves must not end the courier first.
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP}) ::signal(signal, SIG_IGN);
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
   std::map<std::size_t, std::unique_ptr<OutputFile>> open;

@@ -47,7 +47,7 @@ DataView::DataView(Labelled about, SampleType type, Fetch fetch)
 }
 
 DataView::DataView(const Dataset& data)
-    : DataView(checked(data), data.type(), [images = data.images](const Rows& rows) {
+    : DataView(static_cast<const Labelled&>(checked(data)), data.type(), [images = data.images](const Rows& rows) {
         if (consecutive(rows)) return images.narrow(0, rows[0], static_cast<std::int64_t>(rows.size()));
         return images.index_select(0, label_tensor(rows));
       }) {}

@@ -13,8 +13,6 @@
 namespace galvani {
 namespace {
 
-namespace fs = std::filesystem;
-
 class ChainTest : public ::testing::Test {
  protected:
   void run(const std::string& name, std::int64_t batches) {

@@ -247,13 +247,14 @@ class Checker {
                   "?1");
     QuietDecoders quiet;
     auto fetch = [&](std::int64_t id) {
-      auto [place, is_new] = images.try_emplace(id);
-      if (!is_new) return;
+      auto found = images.try_emplace(id);
+      if (!found.second) return;
+      at::Tensor& image = found.first->second;
       row.reset();
       row.bind(id);
       // One that is damaged is named where its own row is looked at.
       problem_of([&] {
-        if (row.step()) place->second = verified_image(row.blob(0), shape_text_, row.text(1), "");
+        if (row.step()) image = verified_image(row.blob(0), shape_text_, row.text(1), "");
       });
     };
     auto fetch_both = [&](const MutantRecord& mutant) {

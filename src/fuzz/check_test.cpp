@@ -26,22 +26,22 @@ struct Killer : Listener {
 class CheckTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    shared_ = new TemporaryFolder("check");
+    shared = new TemporaryFolder("check");
     testing::Subject subject;
     CampaignSettings settings = testing::small_settings("random");
     settings.generator = "mutate:set=(nsgen,colour-transfer)";
-    Campaign campaign(*shared_ / "run", settings, {*subject.tracer, subject.data, nullptr, "", nullptr});
+    Campaign campaign(*shared / "run", settings, {*subject.tracer, subject.data, nullptr, "", nullptr});
     campaign.run(iterations(24), {});
     settings = testing::small_settings("kmnc");
-    Campaign(*shared_ / "profiled", settings, subject.view()).run(iterations(24), {});
-    Campaign killed(*shared_ / "killed", settings, subject.view());
+    Campaign(*shared / "profiled", settings, subject.view()).run(iterations(24), {});
+    Campaign killed(*shared / "killed", settings, subject.view());
     Killer killer;
     EXPECT_THROW(killed.run(iterations(400), {&killer}), std::runtime_error);
     // As a process that is gone leaves it: batches are in the log.
-    fs::copy(*shared_ / "killed", *shared_ / "cut", fs::copy_options::recursive);
-    ASSERT_GT(fs::file_size(*shared_ / "cut" / "campaign.db-wal"), 0U);
+    fs::copy(*shared / "killed", *shared / "cut", fs::copy_options::recursive);
+    ASSERT_GT(fs::file_size(*shared / "cut" / "campaign.db-wal"), 0U);
   }
-  static void TearDownTestSuite() { delete shared_; }
+  static void TearDownTestSuite() { delete shared; }
   static Budget iterations(std::int64_t n) {
     Budget budget;
     budget.iterations = n;
@@ -50,7 +50,7 @@ class CheckTest : public ::testing::Test {
 
   fs::path copy_of(const std::string& name) {
     fs::path copy = folder_ / ("copy" + std::to_string(copies_++));
-    fs::copy(*shared_ / name, copy, fs::copy_options::recursive);
+    fs::copy(*shared / name, copy, fs::copy_options::recursive);
     return copy;
   }
   CheckReport changed(const std::string& sql) {
@@ -88,11 +88,11 @@ class CheckTest : public ::testing::Test {
     return result;
   }
 
-  static TemporaryFolder* shared_;
+  static TemporaryFolder* shared;
   TemporaryFolder folder_;
   int copies_ = 0;
 };
-TemporaryFolder* CheckTest::shared_ = nullptr;
+TemporaryFolder* CheckTest::shared = nullptr;
 
 TEST_F(CheckTest, WhatACampaignWroteIsSoundAndLeftAlone) {
   for (const std::string name : {"run", "profiled"}) {
@@ -101,7 +101,7 @@ TEST_F(CheckTest, WhatACampaignWroteIsSoundAndLeftAlone) {
     CheckReport report = check_campaign(run);
     EXPECT_TRUE(report.sound()) << all(report.damage);
     EXPECT_TRUE(report.notes.empty()) << all(report.notes);
-    CampaignCounters c = CampaignReader(*shared_ / name).counters();
+    CampaignCounters c = CampaignReader(*shared / name).counters();
     EXPECT_EQ(part(report, "batches").all, 7);
     EXPECT_EQ(part(report, "seeds").all, 20);
     EXPECT_EQ(part(report, "outputs").all, c.kept);
@@ -114,7 +114,7 @@ TEST_F(CheckTest, WhatACampaignWroteIsSoundAndLeftAlone) {
 }
 
 TEST_F(CheckTest, RowsThatWereChangedBreakTheChainOfTheirBatchAlone) {
-  CampaignReader reader(*shared_ / "run");
+  CampaignReader reader(*shared / "run");
   FaultRecord fault = reader.faults().at(3);
   std::int64_t batch = (fault.iteration + 3) / 4;
   auto of_batch = reader.timeline();
@@ -222,7 +222,7 @@ TEST_F(CheckTest, TheRecordSnapshotsAndProfile) {
   fs::remove(run / "profile");
   expect_damage(check_campaign(run), "profile: there is no such file");
   // Of another campaign.
-  fs::copy_file(*shared_ / "run" / "state" / "snapshot-00000006", run / "state" / "snapshot-00000006",
+  fs::copy_file(*shared / "run" / "state" / "snapshot-00000006", run / "state" / "snapshot-00000006",
                 fs::copy_options::overwrite_existing);
   report = check_campaign(run);
   expect_damage(report, "belongs to another campaign");

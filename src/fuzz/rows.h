@@ -52,20 +52,7 @@ void for_each_field(Record& r, Visit&& visit) {
     visit("figures", r.figures);
     visit("metadata", r.metadata);
   } else if constexpr (std::is_base_of_v<CampaignCounters, T>) {
-    visit("batch", r.batches);
-    visit("iterations", r.iterations);
-    visit("mutants", r.mutants);
-    visit("valid", r.valid);
-    visit("kept", r.kept);
-    visit("distinct_kept", r.distinct_kept);
-    visit("faults", r.faults);
-    visit("distinct_faults", r.distinct_faults);
-    visit("kept_faults", r.kept_faults);
-    visit("resets", r.resets);
-    visit("reexamined", r.reexamined);
-    visit("covered", r.covered);
-    visit("coverable", r.coverable);
-    visit("passes", r.passes);
+    for_each_counter(r, [&](const char* column, const char*, auto& value) { visit(column, value); });
   } else {
     static_assert(std::is_same_v<T, YieldRecord>);
     visit("name", r.name);

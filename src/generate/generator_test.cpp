@@ -203,6 +203,15 @@ TEST_F(GeneratorTest, NoiseStaysInItsBallAndFillsIt) {
   at::Tensor around = all(*make("noise:eps=8/255,around=parent"), moved, {4, false}, 4).inputs.to(at::kInt);
   EXPECT_GE(around.min().item<int>(), 247);
   EXPECT_NE(refused([&] { make("noise:eps=0.001"); }).find("less than one step"), std::string::npos);
+  EXPECT_NE(refused([&] { make("noise:eps=40"); }).find("40/255"), std::string::npos);
+
+  auto proposal = linf->begin(moved, {4, false});
+  at::Tensor first = proposal->next(4).inputs[0].to(at::kDouble) - seeds_[0].to(at::kDouble);
+  auto figures = proposal->figures(0);
+  ASSERT_EQ(figures.size(), 2U);
+  EXPECT_EQ(figures[0].first, "linf");
+  EXPECT_DOUBLE_EQ(figures[0].second, first.abs().max().item<double>() / 255);
+  EXPECT_DOUBLE_EQ(figures[1].second, first.norm().item<double>() / 255);
 }
 
 TEST_F(GeneratorTest, NoiseOfSoundsUsesTheirSixteenBits) {

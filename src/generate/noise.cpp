@@ -50,7 +50,8 @@ void add_in_l2(const T* centre, std::int64_t n, double radius, Rng& rng, T* out)
     square += value * value;
   }
   double length = radius * std::pow(rng.uniform(), 1.0 / static_cast<double>(n)) / std::sqrt(std::max(square, 1e-300));
-  for (double found = radius * radius + 1; found > radius * radius * (1 + kSlack); length *= 0.98) {
+  double found = radius * radius + 1;
+  while (found > radius * radius * (1 + kSlack)) {
     found = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       double value = std::clamp(
@@ -59,6 +60,7 @@ void add_in_l2(const T* centre, std::int64_t n, double radius, Rng& rng, T* out)
       double step = value - static_cast<double>(centre[i]);
       found += step * step;
     }
+    length *= 0.98;
   }
 }
 
@@ -104,12 +106,21 @@ class NoiseProposal : public Proposal {
       draw(ball_, ball_.around_seed ? parent.seed : parent.input, seeds_[i], out);
       result.each[i].valid = !at::equal(out, parent.input);
     });
+    made_ = result;
     return result;
+  }
+  // How far it is from the seed, as a share of the full scale.
+  std::vector<std::pair<std::string, double>> run_figures(std::size_t row) const override {
+    at::Tensor made = made_.inputs[static_cast<std::int64_t>(row)];
+    at::Tensor change = made.to(at::kDouble) - parents()[made_.each[row].parent].seed.to(at::kDouble);
+    return {{"linf", change.abs().max().item<double>() / full_scale(made)},
+            {"l2", change.norm().item<double>() / full_scale(made)}};
   }
   std::string run_provenance(std::size_t row) const override { return fmt::format("noise:draw={}", seeds_[row]); }
 
   Ball ball_;
   std::vector<std::uint64_t> seeds_;
+  Candidates made_;
 };
 
 class NoiseGenerator : public Generator {
@@ -120,6 +131,9 @@ class NoiseGenerator : public Generator {
     ball_.around_seed = options.text("around") == "seed";
     at::ScalarType type = context.seeds.scalar_type();
     if (type != at::kByte && type != at::kShort) bad_usage("noise is made for 8-bit images and 16-bit sounds");
+    if (!ball_.l2 && options.real("eps") > 1)
+      bad_usage("noise: eps is a share of the full scale, at most 1 in this norm; {0} of 255 grey levels is {0}/255",
+                options.real("eps"));
     if (ball_.radius < 1 - kSlack)
       bad_usage("noise: eps {} is less than one step of the file's grid, {:.6g}, so nothing would change",
                 options.real("eps"), 1 / full_scale(context.seeds));

@@ -100,7 +100,7 @@ std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at:
 }
 
 Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output)
-    : label_(label), module_(std::move(frozen.module)), names_(std::move(names)), graph_(std::move(frozen.graph)) {
+    : label_(label), module_(frozen.module), names_(std::move(names)), graph_(std::move(frozen.graph)) {
   check_groups(*graph_->block(), label);
   if (graph_->inputs().size() != kFixedInputs)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);

@@ -1,5 +1,6 @@
 #include "model/freeze.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -26,7 +27,7 @@ torch::jit::Module imported(const std::string& bytes) {
 }
 
 // Every operator with the operators or attributes that its inputs come from.
-std::vector<std::string> operators(FrozenModule frozen) {
+std::vector<std::string> operators(const FrozenModule& frozen) {
   torch::jit::EliminateDeadCode(frozen.graph);
   std::vector<std::string> result;
   for (const Node* node : frozen.graph->nodes()) {

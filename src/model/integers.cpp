@@ -30,11 +30,11 @@ std::int64_t remainder_of(std::int64_t a, std::int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-template <std::int64_t (*kOperation)(std::int64_t, std::int64_t)>
+template <std::int64_t (*Operation)(std::int64_t, std::int64_t)>
 void run_operation(jit::Stack& stack) {
   std::int64_t b = jit::pop(stack).toInt();
   std::int64_t a = jit::pop(stack).toInt();
-  jit::push(stack, kOperation(a, b));
+  jit::push(stack, Operation(a, b));
 }
 
 jit::Operator operation(const char* name, jit::Operation run) {

@@ -1,5 +1,12 @@
 #include "model/loops.h"
 
+// The passes of the next loop do not depend on each other.
+#ifdef __clang__
+#define GALVANI_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define GALVANI_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace galvani::loops {
 namespace {
 
@@ -11,7 +18,7 @@ bool has_avx2() {
 template <class Pixel>
 [[gnu::always_inline]] inline void scale_each(const Pixel* in, float* out, std::int64_t count, float scale,
                                               float shift) {
-#pragma GCC ivdep
+  GALVANI_INDEPENDENT
   for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]) * scale + shift;
 }
 
@@ -49,11 +56,11 @@ template <class Activation>
     const float* x = rows.x + pixel * channels;
     float* result = rows.result + pixel * channels;
     if (rows.sum == nullptr) {
-#pragma GCC ivdep
+      GALVANI_INDEPENDENT
       for (std::int64_t c = 0; c < channels; ++c) result[c] = activation(x[c] * scale[c] + shift[c]);
     } else {
       const float* sum = rows.sum + pixel * channels;
-#pragma GCC ivdep
+      GALVANI_INDEPENDENT
       for (std::int64_t c = 0; c < channels; ++c) result[c] = activation(x[c] * scale[c] + shift[c] + sum[c]);
     }
   }

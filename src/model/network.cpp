@@ -221,7 +221,8 @@ namespace {
 double load_seconds(std::size_t bytes) {
   constexpr double kUsual = 8;
   constexpr double kPerMegabyte = 0.5;
-  if (const char* own = std::getenv("GALVANI_LOAD_SECONDS"); own != nullptr && *own != '\0') return std::atof(own);
+  if (const char* own = std::getenv("GALVANI_LOAD_SECONDS"); own != nullptr && *own != '\0')
+    return std::strtod(own, nullptr);
   return kUsual + kPerMegabyte * static_cast<double>(bytes >> 20);
 }
 

@@ -13,7 +13,6 @@ namespace {
 
 using testing::error_of;
 using testing::random_images;
-using testing::scripted;
 using testing::zoo_network;
 
 // A TorchScript network with batch norm, whose statistics are buffers.

@@ -144,7 +144,7 @@ struct Replacing {
   std::int64_t dropout_site = 0;
   std::int64_t noise_site = kFirstNoise;
 
-  void replace(Node* node, const char* op, std::vector<Value*> inputs) const {
+  void replace(Node* node, const char* op, const std::vector<Value*>& inputs) const {
     Node* ours = graph.create(c10::Symbol::fromQualString(op), inputs, 1);
     ours->insertBefore(node);
     ours->output()->setType(node->output()->type());

@@ -247,13 +247,12 @@ class Rebatcher {
     if (!place) throw NotFollowed{"images are put together"};
     const ImageAxis& before = place_.at(data);
     const c10::IValue& source = one_.at(data);
-    if (!source.isTensor()) {
-      place->outer = before.outer;
-    } else if (keeps_order(node)) {
+    if (source.isTensor() && keeps_order(node)) {
       std::int64_t ahead = product(one.slice(0, static_cast<std::size_t>(place->axis)));
       place->outer =
           std::max<std::int64_t>(1, in_front(source.toTensor().sizes(), before) / std::max<std::int64_t>(1, ahead));
-    } else if (source.toTensor().size(before.axis) == one[static_cast<std::size_t>(place->axis)]) {
+    } else if (!source.isTensor() ||
+               source.toTensor().size(before.axis) == one[static_cast<std::size_t>(place->axis)]) {
       place->outer = before.outer;
     }
     return *place;

@@ -30,6 +30,21 @@ double distance_of(const float* a, const float* b, std::int64_t size) {
 
 }  // namespace
 
+Json remarks_on(const FaultRecord& fault) {
+  Json remarks = Json::object();
+  auto add = [&](const char* name, const std::string& text) {
+    if (text.empty()) return;
+    try {
+      remarks[name] = Json::parse(text);
+    } catch (const Error&) {
+      remarks[name] = text;  // a damaged store; the rest can be shown
+    }
+  };
+  add("figures", fault.figures);
+  add("metadata", fault.metadata);
+  return remarks;
+}
+
 void for_each_match(const CampaignReader& reader, const FaultQuery& query,
                     const std::function<void(const FaultRecord&)>& visit) {
   FaultFilter filter = query.filter;

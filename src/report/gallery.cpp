@@ -14,6 +14,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
 #include "galvani/generate/generator.h"
+#include "galvani/report/faults.h"
 
 namespace galvani {
 namespace {
@@ -111,6 +112,7 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
   for (const SeedRecord& seed : reader.seeds()) seeds.emplace(seed.id, seed);
   std::unordered_map<std::int64_t, std::int64_t> seed_place;
   Json shown_seeds = Json::array();
+  Json remarks = Json::object();
   Tile& tile = gallery.tile;
   std::optional<SheetMaker> seed_sheets;
   Steps steps;
@@ -138,6 +140,8 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
     faults["mutator"].push_back(mutator == mutator_index.end() ? -1 : static_cast<std::int64_t>(mutator->second));
     faults["thumb"].push_back(-1);
     faults["file"].push_back(fault.file);
+    if (!fault.figures.empty() || !fault.metadata.empty())
+      remarks[std::to_string(&fault - chosen.data())] = remarks_on(fault);
   }
 
   // Mutants of one seed look alike: side by side they compress best. Equal images are stored once.
@@ -170,6 +174,7 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
   if (sheets) gallery.fault_sheets = sheets->finish();
 
   data["faults"] = std::move(faults);
+  data["remarks"] = std::move(remarks);
   data["seeds"] = std::move(shown_seeds);
   data["rules"] = steps.texts();
   data["nodes"] = steps.tree();

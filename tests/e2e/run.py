@@ -1010,6 +1010,8 @@ def _(w):
     w.done(*base, "--generator", "noise:eps=64/255", "--guide", "random", "-o", "noisy")
     noisy = of("noisy")
     expect_equal([m["name"] for m in noisy["mutators"]], ["noise"], "the kinds")
+    found = json.loads(w.done("faults", "noisy", "--json").out)["faults"]
+    expect(found and all(0 < f["remarks"]["figures"]["linf"] <= 64 / 255 for f in found), "what the generator says of faults is not told")
     expect_equal(noisy["outputs"], noisy["valid"], "what random keeps")
     w.done("check", "noisy")
     w.done("replay", "noisy")

@@ -353,8 +353,12 @@ bool parse(const std::vector<std::string>& arguments, Task& task) {
   if (!arguments.empty()) task.kind = arguments[0];
   task.cases = number(1, task.cases);
   task.seed = static_cast<std::uint64_t>(number(2, 1));
-  if (arguments.size() > 3 && std::sscanf(arguments[3].c_str(), "%ld/%ld", &task.shard, &task.shards) != 2)
-    return false;
+  if (arguments.size() > 3) {
+    char* slash = nullptr;
+    task.shard = std::strtol(arguments[3].c_str(), &slash, 10);
+    if (*slash != '/') return false;
+    task.shards = std::strtol(slash + 1, nullptr, 10);
+  }
   task.first = number(4, 0);
   bool known = task.kind == "onnx" || task.kind == "torchscript" || task.kind == "other" || task.kind == "all";
   return known && task.cases > 0 && task.first >= 0 && task.shard >= 0 && task.shard < task.shards;

@@ -296,14 +296,14 @@ void change_class(Lines& lines, Rng& rng) {
   std::vector<std::string> members = {
       "  extra : Final[int] = " + integer_text(rng),
       "  extra : Final[str] = \"" + repeated("ab", rng.below(1000)) + "\"",
-      "  __constants__ = [\"weight\", \"extra\"]",
-      "  __buffers__ = [\"nothing\", ]",
-      "  __parameters__ = [\"weight\", \"weight\", ]",
+      R"(  __constants__ = ["weight", "extra"])",
+      R"(  __buffers__ = ["nothing", ])",
+      R"(  __parameters__ = ["weight", "weight", ])",
       "  training : Tensor",
       "  weight : List[int]",
       "  def __setstate__(self, state: Tensor) -> NoneType:\n    _0 = torch.relu_(state)\n    return None",
-      "  def __setstate__(self, state: int) -> NoneType:\n    n = 0\n    while n < state:\n      n = torch.add(n, 1)\n"
-      "    return None",
+      std::string("  def __setstate__(self, state: int) -> NoneType:\n    n = 0\n") +
+          "    while n < state:\n      n = torch.add(n, 1)\n    return None",
       "  def __getstate__(self) -> int:\n    return " + integer_text(rng),
       "  def __init__(self) -> NoneType:\n    torch.save(1, \"" + std::string(kForbiddenFile) + "\")\n    return None",
       "  def more(self, x: Tensor) -> Tensor:\n    return (self).forward(x, )",

@@ -22,6 +22,7 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::map<std::string, Json>;
 
+  // NOLINTBEGIN(google-explicit-constructor): literals are written as in other languages
   Json() = default;  // null
   Json(std::nullptr_t) {}
   Json(bool value) : value_(value) {}
@@ -35,6 +36,7 @@ class Json {
   template <class T>
   Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
   Json(std::initializer_list<Json> parts);
+  // NOLINTEND(google-explicit-constructor)
 
   static Json array() { return Json(Array()); }
   static Json object();

@@ -88,6 +88,25 @@ struct CampaignCounters {
   double coverage() const { return coverable > 0 ? covered / coverable : covered; }
 };
 
+// visit(column of the store, name for people and machines, value) for every counter, in the order of the table.
+template <class Counters, class Visit>
+void for_each_counter(Counters& c, Visit&& visit) {
+  visit("batch", "batches", c.batches);
+  visit("iterations", "iterations", c.iterations);
+  visit("mutants", "mutants", c.mutants);
+  visit("valid", "valid", c.valid);
+  visit("kept", "outputs", c.kept);
+  visit("distinct_kept", "distinct_outputs", c.distinct_kept);
+  visit("faults", "faults", c.faults);
+  visit("distinct_faults", "distinct_faults", c.distinct_faults);
+  visit("kept_faults", "kept_faults", c.kept_faults);
+  visit("resets", "resets", c.resets);
+  visit("reexamined", "reexamined", c.reexamined);
+  visit("covered", "covered", c.covered);
+  visit("coverable", "coverable", c.coverable);
+  visit("passes", "passes", c.passes);
+}
+
 struct TimelinePoint : CampaignCounters {
   double seconds = 0;  // of work until then
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "galvani/base/json.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/model/network.h"
 
@@ -22,6 +23,9 @@ struct FaultQuery {
 // In the order they were found. `filter.most` counts those that match.
 void for_each_match(const CampaignReader& reader, const FaultQuery& query,
                     const std::function<void(const FaultRecord&)>& visit);
+
+// What the generator and the guide have to say of a fault: {"figures": ..., "metadata": ...}, each where there is one.
+Json remarks_on(const FaultRecord& fault);
 
 struct FaultGroup {
   std::int64_t label = 0;

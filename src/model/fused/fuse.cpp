@@ -1,5 +1,6 @@
 #include "model/fused/fuse.h"
 
+#include <ATen/ATen.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
 

@@ -35,9 +35,9 @@ struct ConvolutionCase {
   std::int64_t in, out, height, width, kernel, stride, padding, dilation, groups;
 };
 
-void PrintTo(const ConvolutionCase& c, std::ostream* out) {
-  *out << c.in << "->" << c.out << " " << c.height << "x" << c.width << " kernel " << c.kernel << " stride " << c.stride
-       << " padding " << c.padding << " dilation " << c.dilation << " groups " << c.groups;
+std::ostream& operator<<(std::ostream& out, const ConvolutionCase& c) {
+  return out << c.in << "->" << c.out << " " << c.height << "x" << c.width << " kernel " << c.kernel << " stride "
+             << c.stride << " padding " << c.padding << " dilation " << c.dilation << " groups " << c.groups;
 }
 
 class FusedConvolution : public ::testing::TestWithParam<ConvolutionCase> {};
@@ -67,7 +67,7 @@ TEST_P(FusedConvolution, EqualsTheLayersOneByOne) {
   EXPECT_LT(fused_error(with_norm->run(x, {}), at::relu(normed)), 2e-6);
   EXPECT_LT(fused_error(with_norm->run(x, sum), at::relu(normed + sum)), 2e-6);
   EXPECT_LT(fused_error(with_norm->run(x, row), at::relu(normed + row)), 2e-6);
-  double most = (normed + sum).abs().max().item<double>();
+  auto most = (normed + sum).abs().max().item<double>();
   auto clipped = fused_convolution(layer, bias, norm, {Kind::clip, -0.2 * most, 0.6 * most}, true);
   at::Tensor onto = sum.contiguous(at::MemoryFormat::ChannelsLast).clone();
   at::Tensor result = clipped->run(x, onto);

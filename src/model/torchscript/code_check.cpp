@@ -42,12 +42,8 @@ bool is_literal(const jit::TreeRef& tree) {
     case jit::TK_LIST_LITERAL:
     case jit::TK_TUPLE_LITERAL:
     case jit::TK_DICT_LITERAL:
-    case jit::TK_LIST: {
-      for (const jit::TreeRef& part : tree->trees()) {
-        if (!is_literal(part)) return false;
-      }
-      return true;
-    }
+    case jit::TK_LIST:
+      return std::all_of(tree->trees().begin(), tree->trees().end(), is_literal);
     case jit::TK_APPLY: {
       jit::Apply call(tree);
       if (call.callee().kind() != jit::TK_VAR || !call.attributes().empty()) return false;
@@ -186,10 +182,9 @@ bool is_foreign(const c10::TypePtr& type, int depth = 0) {
     case c10::TypeKind::UnionType: {
       constexpr int kMostDepth = 64;
       if (depth > kMostDepth) return true;
-      for (const c10::TypePtr& inner : type->containedTypes()) {
-        if (is_foreign(inner, depth + 1)) return true;
-      }
-      return false;
+      auto parts = type->containedTypes();
+      return std::any_of(parts.begin(), parts.end(),
+                         [&](const c10::TypePtr& inner) { return is_foreign(inner, depth + 1); });
     }
     default:
       return true;

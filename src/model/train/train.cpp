@@ -70,7 +70,7 @@ class Training {
   }
 
  private:
-  enum Figure : std::size_t { kLoss, kCorrect, kSeen };  // summed over an epoch
+  static constexpr std::size_t kLoss = 0, kCorrect = 1, kSeen = 2;  // figures, summed over an epoch
 
   std::string settings() const {
     return fmt::format(
@@ -94,7 +94,7 @@ class Training {
     return sha256(all).substr(0, 16);
   }
 
-  double sum(Figure figure) const {
+  double sum(std::size_t figure) const {
     const std::vector<double>& sums = trainer_.state().sums;
     return figure < sums.size() ? sums[figure] : 0;
   }

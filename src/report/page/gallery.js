@@ -248,6 +248,12 @@
                     element("span", "", "difference"));
     const steps = element("ol");
     for (const rule of rulesOf(fault)) steps.append(element("li", "", rule));
+    const said = element("dl");
+    const wording = (value) => typeof value === "number" ? String(Number(value.toPrecision(4))) : typeof value === "string" ? value : JSON.stringify(value);
+    const remarks = data.remarks[fault] || {};
+    for (const [who, what] of [["its generator", remarks.figures], ["its guide", remarks.metadata]])
+      for (const [name, value] of Object.entries(what || {}))
+        said.append(element("dt", "", `${name} (${who})`), element("dd", "", wording(value)));
     const kind = faults.flags[fault];
     const walk = element("div", "walk");
     const back = element("button", "", "← previous"), next = element("button", "", "next →");
@@ -257,7 +263,7 @@
     next.addEventListener("click", () => look(position + 1));
     walk.append(back, element("span", "hint", `${count(position + 1)} of ${count(chosen.length)}`), next);
     dialog.replaceChildren(close, verdict(element("h3", "", `Fault ${faults.id[fault]}: `), fault), canvas, captions,
-      element("b", "", "Lineage"), steps, element("code", "", faults.file[fault]),
+      element("b", "", "Lineage"), steps, said, element("code", "", faults.file[fault]),
       element("p", "hint", (kind & 2 ? "kept by the guide" : "not kept by the guide") + (kind & 1 ? "" : "; the same image was found before")),
       walk);
     draw(canvas, fault);

@@ -5,8 +5,8 @@
 
 namespace at {
 
-enum class ScalarType : std::int8_t { Byte };
-constexpr ScalarType kByte = ScalarType::Byte;
+enum class ScalarType : std::int8_t { byte };
+constexpr ScalarType kByte = ScalarType::byte;
 
 class IntArrayRef;
 

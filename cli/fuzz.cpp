@@ -198,7 +198,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::string source;
   std::shared_ptr<const Profile> profile = get_profile(flags, tracer, source);
   std::unique_ptr<Dataset> style;
-  if (!flags.style.empty()) style = std::make_unique<Dataset>(open_data_for(*network, flags.style).load());
+  if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
   {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});

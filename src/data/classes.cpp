@@ -13,7 +13,6 @@
 #include "galvani/base/error.h"
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
-#include "galvani/base/utf8.h"
 
 namespace galvani {
 
@@ -61,7 +60,7 @@ std::string plain(std::string_view name) {
 // What a model's classes may be called.
 class ClassIndex {
  public:
-  explicit ClassIndex(const Names& names) {
+  explicit ClassIndex(const Names& names) : names_(names) {
     for (std::size_t i = 0; i < names.size(); ++i) add(names[i], static_cast<std::int64_t>(i));
     for (std::size_t i = 0; i < names.size(); ++i) {
       std::string_view rest = names[i];
@@ -82,12 +81,13 @@ class ClassIndex {
                 printable(name), it->second[0], it->second[1]);
     return it->second[0];
   }
+  // The name of a class that is spelt nearly so; empty: there is none.
   std::string nearest(const std::string& name) const {
     Names known;
     known.reserve(classes_.size());
     for (const auto& [key, unused] : classes_) known.push_back(key);
     std::string near = nearest_word(plain(name), known);
-    return near;
+    return near.empty() ? near : names_[static_cast<std::size_t>(classes_.at(near)[0])];
   }
 
  private:
@@ -95,6 +95,7 @@ class ClassIndex {
     std::vector<std::int64_t>& numbers = classes_[plain(name)];
     if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
   }
+  const Names& names_;
   std::map<std::string, std::vector<std::int64_t>> classes_;
 };
 

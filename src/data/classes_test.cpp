@@ -53,6 +53,8 @@ TEST(Classes, MatchIgnoringCaseAndPunctuation) {
   EXPECT_EQ(matched(folders({"cat", "notes"}, {0, 0}), needs), (Labels{3, 3}));
   EXPECT_EQ(matched(folders({"cat", "kat"}, {0, 1}), needs, &said), Labels());
   EXPECT_NE(said.find("m.onnx has no class 'kat' (nearest is 'cat')"), std::string::npos) << said;
+  EXPECT_EQ(matched(folders({"graet white shark"}, {0}), needs, &said), Labels());
+  EXPECT_NE(said.find("(nearest is 'Great white shark, white shark')"), std::string::npos) << said;
   EXPECT_EQ(matched(folders({"2", "3"}, {0, 1}), needs), (Labels{2, 3}));
   // Nothing to say where names and numbers agree.
   EXPECT_EQ(matched(folders({"a", "b"}, {0, 1}), model_of(3, {"A", "B", "C"}), &said), (Labels{0, 1}));

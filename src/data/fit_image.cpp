@@ -145,11 +145,6 @@ void check_intake(const Intake& intake, const std::vector<std::int64_t>& shape) 
               intake.side, width, height);
 }
 
-bool taken_as_is(const ImageInfo& info, const Intake& intake, const std::vector<std::int64_t>& shape) {
-  bool same = info.height == shape[1] && info.width == shape[2] && (info.channels == 0 || info.channels == shape[0]);
-  return same && (info.orientation == 1 || !intake.stated());
-}
-
 void fit_image(const Image& image, const Intake& intake, const std::vector<std::int64_t>& shape, std::uint8_t* out,
                const std::string& what) {
   cv::Size target(static_cast<int>(shape[2]), static_cast<int>(shape[1]));

@@ -13,9 +13,6 @@ namespace galvani {
 // Usage error unless the settings give exactly images of `shape` [C, H, W], C 1 or 3.
 void check_intake(const Intake& intake, const std::vector<std::int64_t>& shape);
 
-// Whether an image is taken with the very bytes it has.
-bool taken_as_is(const ImageInfo& info, const Intake& intake, const std::vector<std::int64_t>& shape);
-
 // Writes `shape` bytes. Error(bad_input) naming `what` if the image is smaller than what is to be cut out.
 void fit_image(const Image& image, const Intake& intake, const std::vector<std::int64_t>& shape, std::uint8_t* out,
                const std::string& what);

@@ -43,8 +43,7 @@ void ModelFlags::add_data_flags(Verb& verb) {
   CardFlags& flags = options.flags;
   const char* group = "Images and labels as they are found";
   verb.add_option("--resize", flags.resize,
-                  "images of other sizes: 256 (short side), exact, fit (short side to the model's input, centre crop) "
-                  "or pad (default: what the model says, else fit)")
+                  "images of other sizes: 256 (short side), exact, fit or pad (default: the model's card, else fit)")
       .group(group);
   verb.add_option("--crop", flags.crop, "centre to cut out after --resize, such as 224").group(group);
   verb.add_option("--classes", flags.classes, "the model's class names: a,b,c or a text file with a line for each")

@@ -203,6 +203,8 @@ bool take_from_lists(Labelled& data, const std::vector<std::int64_t>& used, cons
     Names names = names_of(list);
     auto mapping = by_name(data, used, ClassIndex(names));
     if (!mapping) continue;
+    // Of several words for a class the first is its name.
+    for (std::string& name : names) name.resize(std::min(name.find(','), name.size()));
     log::info("{}: classes matched to those of {}, as {} has {} outputs and does not name them: {}", data.name,
               list.name, needs.model, needs.classes, mapping_text(data, *mapping, names));
     take(data, *mapping, names);

@@ -76,6 +76,7 @@ TEST(Classes, KnownListsBySize) {
   std::string said;
   EXPECT_EQ(matched(folders({"car", "dog"}, {0, 1}), model_of(10), &said), (Labels{1, 5}));
   EXPECT_NE(said.find("those of CIFAR-10, as m.onnx has 10 outputs"), std::string::npos) << said;
+  EXPECT_NE(said.find("car → 1 automobile, dog → 5 dog"), std::string::npos) << said;
   EXPECT_EQ(matched(folders({"ankle boot", "tshirt"}, {0, 1}), model_of(10)), (Labels{9, 0}));
   EXPECT_EQ(matched(folders({"maple tree"}, {0}), model_of(100)), (Labels{47}));
   EXPECT_EQ(matched(folders({"goldfish", "toilet tissue"}, {0, 1}), model_of(1000)), (Labels{1, 999}));

@@ -173,7 +173,7 @@ DataView OpenedData::view_of(const Part& part, const InputNeeds& needs) {
     bool as_is =
         !needs.intake.stated() && type.shape == needs.shape &&
         std::all_of(files.begin(), files.end(), [&](const FileSurvey& f) { return same_shape(f, needs.shape); });
-    if (may_fit) tell_fitting(files, about.name, needs);
+    if (may_fit && !needs.model.empty()) tell_fitting(files, about.name, needs);
     if (may_fit && !as_is) {
       SampleType target = SampleType::image(needs.shape[0], needs.shape[1], needs.shape[2]);
       return {about, target, [source, rows, intake = needs.intake, shape = needs.shape](const SourceRows& wanted) {

@@ -31,7 +31,7 @@ struct Intake {
 struct InputNeeds {
   std::vector<std::int64_t> shape;  // [C, H, W]; others are never changed
   Intake intake;
-  std::string model;                     // its name, for messages
+  std::string model;                     // its name, for messages; empty: nothing is said
   std::vector<std::string> class_names;  // may be empty
   std::int64_t classes = 0;              // its outputs; 0: labels stay as they are
 };

@@ -21,12 +21,13 @@ enum class Matters {
   fixed,  // part of what the campaign is, but nothing that a command can ask for
   yes,    // must be the same for a folder to be gone on with
   added,  // the same, but earlier versions did not know it: what is not set is not written either
+  told,   // for people only; likewise
 };
 
 // Whether a record without this value says the same.
 template <class T>
 bool may_be_left_out(const T& value, Matters matters) {
-  return matters == Matters::added && value == T();
+  return (matters == Matters::added || matters == Matters::told) && value == T();
 }
 
 template <class T>
@@ -49,7 +50,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("galvani", "version", r.version, kNo);
   for_each_setting(r.settings, [&](const SettingInfo& info, auto& value) {
     std::string_view name = info.name;
-    bool later = name == "absorb" || name == "wrong-seeds";
+    bool later = name == "absorb" || name == "wrong-seeds" || name == "labels";
     if (newest || (name != "generator" && !later)) {
       visit("settings", info.name, value, kYes);
     } else if (name == "generator") {
@@ -69,6 +70,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("model", "std", r.preprocess.deviation, kYes);
   visit("model", "channels", r.preprocess.channels, kYes);
   visit("model", "layout", r.preprocess.layout, kYes);
+  visit("model", "assumed", r.preprocess_assumed, Matters::told);
   visit("execution", "micro-batch", r.execution.micro_batch, kYes);
   visit("execution", "channels-last", r.execution.channels_last, kYes);
   visit("execution", "fused", r.execution.fused, Matters::added);
@@ -153,7 +155,7 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
 std::string CampaignRecord::identity() const {
   std::string text;
   for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
-    if (matters != Matters::no && !may_be_left_out(value, matters))
+    if (matters != Matters::no && matters != Matters::told && !may_be_left_out(value, matters))
       text += fmt::format("{}.{}={}\n", section, key, value);
   });
   return sha256(text);

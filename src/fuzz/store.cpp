@@ -201,6 +201,13 @@ void Store::for_each_fault_image(std::int64_t last_iteration, const SeeImage& vi
   while (rows.step()) visit(rows.text(0), rows.integer(1), rows.integer(2));
 }
 
+void Store::for_each_broken_seed(std::int64_t last_iteration, const std::function<void(std::int64_t seed)>& visit) {
+  Statement rows(database_,
+                 "SELECT DISTINCT seed FROM faults WHERE iteration <= ? AND seed IN (SELECT id FROM seeds) ORDER BY 1");
+  rows.bind(last_iteration);
+  while (rows.step()) visit(rows.integer(0));
+}
+
 void Store::for_each_seed_image(const SeeImage& visit) {
   Statement rows(database_, "SELECT sha256, label, id FROM seeds ORDER BY id");
   while (rows.step()) visit(rows.text(0), rows.integer(1), rows.integer(2));

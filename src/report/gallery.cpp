@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
@@ -22,20 +23,31 @@ namespace {
 constexpr std::size_t kGalleryChunk = 512;
 constexpr int kDistinct = 1;  // flags of a fault, known to page.js
 constexpr int kKept = 2;
+constexpr int kFirst = 4;  // of its seed
 
 std::vector<FaultRecord> choose(const CampaignReader& reader, std::int64_t most, Gallery& gallery) {
   std::int64_t all = reader.counters().faults;
   reader.for_each_fault({}, [&](const FaultRecord& fault) { gallery.distinct += fault.distinct ? 1 : 0; });
-  std::int64_t wanted = std::min(most, gallery.distinct);
-  std::int64_t repetitions = std::min(most, all) - wanted;
+  std::int64_t repetitions = std::min(most, all) - std::min(most, gallery.distinct);
+  // One of every seed, as far as there is room, then others evenly.
+  std::unordered_set<std::int64_t> seeds, met;
+  reader.for_each_fault({}, [&](const FaultRecord& fault) {
+    if (fault.distinct && static_cast<std::int64_t>(seeds.size()) < most) seeds.insert(fault.seed);
+  });
+  auto firsts = static_cast<std::int64_t>(seeds.size());
+  std::int64_t others = gallery.distinct - firsts;
+  std::int64_t wanted = std::min(most, gallery.distinct) - firsts;
   std::vector<FaultRecord> chosen;
   std::int64_t rank = 0;
   reader.for_each_fault({}, [&](const FaultRecord& fault) {
     if (fault.distinct) {
-      // The rank-th of n is taken where rank·wanted/n steps up: `wanted` of them, evenly.
-      bool taken = rank * wanted / gallery.distinct != (rank + 1) * wanted / gallery.distinct;
-      ++rank;
-      if (!taken) return;
+      bool first = seeds.count(fault.seed) != 0 && met.insert(fault.seed).second;
+      if (!first) {
+        // The rank-th of n is taken where rank·wanted/n steps up: `wanted` of them.
+        bool taken = rank * wanted / others != (rank + 1) * wanted / others;
+        ++rank;
+        if (!taken) return;
+      }
       ++gallery.shown_distinct;
     } else if (repetitions-- <= 0) {
       return;
@@ -113,6 +125,7 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
   std::unordered_map<std::int64_t, std::int64_t> seed_place;
   Json shown_seeds = Json::array();
   Json remarks = Json::object();
+  std::unordered_set<std::int64_t> seen_seeds;
   Tile& tile = gallery.tile;
   std::optional<SheetMaker> seed_sheets;
   Steps steps;
@@ -127,14 +140,15 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
       }
       seed_sheets->add(image);
       const SeedRecord& seed = seeds[fault.seed];
-      shown_seeds.push_back({seed.item, rounded(seed.confidence)});
+      shown_seeds.push_back({reader.seed_name(seed.id), rounded(seed.confidence)});
     }
     auto mutator = mutator_index.find(kind_of(fault.rule));
     faults["id"].push_back(fault.id);
     faults["true"].push_back(fault.label);
     faults["pred"].push_back(fault.predicted);
     faults["sure"].push_back(rounded(fault.confidence));
-    faults["flags"].push_back((fault.distinct ? kDistinct : 0) | (fault.kept() ? kKept : 0));
+    bool first = fault.distinct && seen_seeds.insert(fault.seed).second;
+    faults["flags"].push_back((fault.distinct ? kDistinct : 0) | (fault.kept() ? kKept : 0) | (first ? kFirst : 0));
     faults["seed"].push_back(place->second);
     faults["node"].push_back(steps.add(reader.lineage(fault).rules));
     faults["mutator"].push_back(mutator == mutator_index.end() ? -1 : static_cast<std::int64_t>(mutator->second));

@@ -29,6 +29,7 @@ struct FaultFilter {
   std::optional<std::int64_t> predicted;
   bool kept_only = false;
   bool distinct_only = false;
+  bool by_turns = false;   // one of every seed, then a second of each, and so on; distinct ones first
   std::int64_t first = 1;  // ids from here on
   std::int64_t most = 0;   // 0: all
 };
@@ -55,6 +56,8 @@ class CampaignReader {
   std::vector<ConfusionRecord> confusion() const;  // what occurs, by label and verdict
 
   std::vector<SeedRecord> seeds() const;
+  SeedFigures seed_figures() const;
+  std::string seed_name(std::int64_t seed) const;  // the file it was in, or "item 17" of the data
   std::vector<WrongSeedRecord> wrong_seeds() const;
   std::vector<FaultRecord> faults(const FaultFilter& filter = {}) const;
   void for_each_fault(const FaultFilter& filter, const std::function<void(const FaultRecord&)>& visit) const;

@@ -78,7 +78,7 @@
   function choose() {
     const f = form.elements;
     const t = f.true.value, p = f.pred.value, mutator = f.mutator.value;
-    const bit = { distinct: 1, kept: 2, all: 0 }[f.show.value];
+    const bit = { seeds: 4, distinct: 1, kept: 2, all: 0 }[f.show.value];
     chosen = [];
     for (let i = 0; i < faults.id.length; ++i) {
       if (bit && !(faults.flags[i] & bit)) continue;
@@ -242,8 +242,8 @@
     close.addEventListener("click", () => dialog.close());
     const canvas = document.createElement("canvas");
     const captions = element("div", "captions");
-    const [item, sure] = data.seeds[faults.seed[fault]];
-    captions.append(element("span", "", `original ${count(item)}, ${percent(sure)}`),
+    const [name, sure] = data.seeds[faults.seed[fault]];
+    captions.append(element("span", "", `${name}, ${percent(sure)}`),
                     element("span", "", faults.thumb[fault] < 0 ? "its file is missing or changed" : `mutant, ${sureText(fault) || data.notANumber.name}`),
                     element("span", "", "difference"));
     const steps = element("ol");

@@ -19,6 +19,10 @@ Json figures(const CampaignReader& reader, const CampaignSummary& s) {
   auto add = [&](const char* name, const std::string& value, const std::string& detail, bool main = false) {
     all.push_back({name, value, detail, main});
   };
+  add("seeds broken", fmt::format("{:.1f}%", s.seeds.share() * 100), seeds_text(s.seeds), true);
+  add("base accuracy", fmt::format("{:.1f}%", s.seeds.accuracy() * 100),
+      fmt::format("{} of {} inputs right as they are{}", format_count(s.seeds.right), format_count(s.seeds.looked_at),
+                  reader.record().preprocess_assumed ? "; preprocessing is assumed" : ""));
   add("faults", format_count(c.faults),
       fmt::format("{:.2f}% of {} valid mutants", s.rft_all * 100, format_count(c.valid)), true);
   add("distinct faults", format_count(c.distinct_faults), "different images", true);
@@ -50,6 +54,9 @@ Json settings(const CampaignReader& reader, const CampaignSummary& s) {
   add("model", r.model);
   add("model, SHA-256", r.model_sha256);
   add("input", r.input);
+  add("preprocessing", fmt::format("range {}, mean {}, std {}, {}, {} ({})", r.preprocess.range, r.preprocess.mean,
+                                   r.preprocess.deviation, r.preprocess.channels, r.preprocess.layout,
+                                   r.preprocess_assumed ? "assumed: the file does not say" : "as stated"));
   add("data", r.data);
   if (!r.profile.empty()) add("profile of training data", r.profile);
   if (!r.style.empty()) add("style source", r.style);
@@ -58,7 +65,9 @@ Json settings(const CampaignReader& reader, const CampaignSummary& s) {
   add("scheduler", set.scheduler);
   add("seed of the campaign", std::to_string(set.seed));
   add("energy, batch", fmt::format("{}, {}", set.energy, set.batch));
-  add("seeds", format_count(static_cast<std::int64_t>(reader.seeds().size())));
+  add("seeds, tried, broken", fmt::format("{}, {}, {}", format_count(s.seeds.seeds), format_count(s.seeds.tried),
+                                          format_count(s.seeds.broken)));
+  if (std::string changes = changes_text(s.seeds); !changes.empty()) add("smallest change that breaks", changes);
   add("inputs wrong from the start", format_count(static_cast<std::int64_t>(reader.wrong_seeds().size())));
   add("iterations", format_count(c.iterations));
   add("mutants, valid", fmt::format("{}, {}", format_count(c.mutants), format_count(c.valid)));

@@ -23,6 +23,7 @@
 #include "galvani/fuzz/summary.h"
 #include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 #include "galvani/report/junit.h"
 #include "gate_flags.h"
 #include "listeners.h"
@@ -193,9 +194,9 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
 }
 
 // The training data that the guide absorbs, the same sample as a profile's.
-std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags) {
+std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags, const Network& network) {
   if (flags.settings.absorb != "train" || flags.profile.train.empty() || is_campaign(flags.folder)) return nullptr;
-  DataView train = open_data(flags.profile.train, "train");
+  DataView train = open_data_for(network, flags.profile.train, "train");
   return std::make_unique<Dataset>(
       profile_sample(train, parse_profile_size(flags.profile.size), flags.settings.seed).load());
 }
@@ -233,8 +234,8 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     bool as_asked = (asked == 0 || asked == then.micro_batch) && (!flags.model.options.unfused || !then.fused);
     if (as_asked) flags.model.options.execution = then;
   }
-  Dataset data = load_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(data.type());
+  auto [network, view] = load_with_data(flags.model, flags.data);
+  Dataset data = view.load();
   check_fits(*network, data.images, data.name);
   if (settings.labels == "model") data.labels = predict(*network, data.images).labels;
   Tracer tracer = flags.neurons.tracer(*network);
@@ -243,7 +244,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
   {
-    std::unique_ptr<Dataset> train = absorbed_data(flags);
+    std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     CampaignReader begun(flags.folder);
     if (!common.json) say("{}\n", base_text(begun.record(), begun.seed_figures()));

@@ -153,6 +153,7 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   }
   line("parameters", format_count(info.parameters));
   line("preprocessing", card.preprocess.str() + (card.preprocess_known ? "" : " (assumed: the file does not say)"));
+  if (card.intake.stated()) line("images", card.intake.str());
   if (card.accuracy)
     line("accuracy", fmt::format("{:.2f}%{} (stated by the model)", *card.accuracy * 100,
                                  card.accuracy_data.empty() ? "" : " on " + printable(card.accuracy_data)));
@@ -184,10 +185,16 @@ void inspect(const Common& common, InspectFlags& flags) {
     return;
   }
   if (flags.model.model.empty()) bad_usage("name a model to inspect");
-  std::optional<DataView> data;
-  if (!flags.data.empty()) data = open_data(flags.data);
   flags.model.options.any_output = true;
-  std::unique_ptr<Network> network = flags.model.load(data ? std::optional(data->type()) : std::nullopt);
+  std::unique_ptr<Network> network;
+  std::optional<DataView> data;
+  if (flags.data.empty()) {
+    network = flags.model.load();
+  } else {
+    ModelAndData loaded = load_with_data(flags.model, flags.data);
+    network = std::move(loaded.network);
+    data = std::move(loaded.data);
+  }
   // An encoder or generator may have no layer that is tapped by default; a classifier has.
   bool no_layers = std::none_of(network->taps().begin(), network->taps().end(),
                                 [](const Tap& tap) { return tap.kind != TapKind::activation; });

@@ -674,6 +674,79 @@ def _(w):
     expect("warning:" not in w.done("predict", "eight.onnx", *TEST, "-o", "right.csv").err, "a warning without a reason")
 
 
+def write_colours(path, count):
+    """Images 3x28x28 of ten colours, with noise: red and blue matter as much as green."""
+    levels = [(40, 90, 200), (200, 90, 40), (40, 200, 90), (200, 40, 90), (90, 40, 200), (90, 200, 40), (20, 20, 20), (220, 220, 220),
+              (128, 60, 60), (60, 60, 128)]
+    grain, pixels = noise(28 * 28 * 3 + count), bytearray()
+    for i in range(count):
+        for c, level in enumerate(levels[i % 10]):
+            start = i + c * 28 * 28
+            pixels += grain[start:start + 28 * 28].translate(bytes(max(0, level - 20 + v % 40) for v in range(256)))
+    labels = [i % 10 for i in range(count)]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("images.npy", npy([count, 3, 28, 28], "|u1", bytes(pixels)))
+        archive.writestr("labels.npy", npy([count], "<i8", struct.pack(f"<{count}q", *labels)))
+
+
+def forget_card(path):
+    """The model without what it says of itself: a key of that length which nobody reads."""
+    content = path.read_bytes()
+    expect(b"\x0a\x07galvani\x12" in content, "there is no card to forget")
+    path.write_bytes(content.replace(b"\x0a\x07galvani\x12", b"\x0a\x07forgets\x12"))
+
+
+def guessed(w, name, card, wanted):
+    """A network trained on inputs as `card` has them, and made to forget it; --guess finds it again."""
+    data = f"{name}.npz"
+    write_colours(w / data, 400)
+    start, model = f"{name}-start.onnx", f"{name}.onnx"
+    w.done("train", "lenet5", "--data", data, "--epochs", 0, "-o", start)
+    (w / start).with_suffix(".toml").write_text(card)
+    w.done("train", start, "--data", data, "--epochs", 12, "--optimizer", "adam:lr=0.001", "--augment", "none", "-o", model)
+    forget_card(w / model)
+    command = ["inspect", model, "--data", data, "--guess"]
+    found = json.loads(w.done(*command, "--json").out)
+    best = found["presets"][0]
+    expect(best["accuracy"] > 0.9, f"the best one is right for {best['accuracy']}")
+    shown = {key: best["preprocess"].get(key) for key in wanted}
+    expect_equal(shown, wanted, f"the preprocessing found among {[(p['name'], p['accuracy']) for p in found['presets']][:3]}")
+    expect_equal(found["written"], None, "what was written without being asked")
+    toml = (w / model).with_suffix(".toml")
+    expect(not toml.exists(), "a file was written without being asked")
+    text = w.done(*command, "--write").out
+    expect(f"written to {name}.toml" in text and best["name"] in text, text)
+    expect(json.loads(w.done("inspect", model, "--data", data, "--json").out)["accuracy"] > 0.9, "other verbs do not use it")
+    before = toml.read_text()
+    w.refused(2, *command, "--write", names="is not overwritten")
+    expect_equal(toml.read_text(), before, "the file that was there")
+
+
+add_checks("inspect --guess finds", [
+    ("caffe's means in bgr", "caffe", 'range = [0, 255]\nmean = [103.939, 116.779, 123.68]\nchannels = "bgr"\n',
+     {"range": [0, 255], "mean": [103.939, 116.779, 123.68], "channels": "bgr", "std": None}),
+    ("0..255", "whole-bytes", "range = [0, 255]\n", {"range": [0, 255], "mean": None, "channels": "rgb", "std": None}),
+], guessed)
+
+
+@check("inspect --guess says what it cannot do, and others recommend it")
+def _(w):
+    shutil.copy(w / "eight.onnx", w / "forgot.onnx")
+    forget_card(w / "forgot.onnx")
+    w.refused(2, "inspect", "forgot.onnx", "--guess", names="--data")
+    w.refused(2, "inspect", "forgot.onnx", "--write", names="--guess")
+    result = w.done("predict", "forgot.onnx", *TEST, "--range", "0..0.01", "-o", "doubtful.csv")
+    expect("`galvani inspect forgot.onnx --data 'digits:test[0:300]' --guess`" in result.err, result.err)
+    w.done("data", "export", "digits:test[0:200]", "--to", "npz", "-o", "plain.npz")
+    with zipfile.ZipFile(w / "plain.npz") as plain, zipfile.ZipFile(w / "shifted.npz", "w") as shifted:
+        labels = struct.unpack("<200q", plain.read("labels.npy")[-1600:])
+        shifted.writestr("images.npy", plain.read("images.npy"))
+        shifted.writestr("labels.npy", npy([200], "<i8", struct.pack("<200q", *((label + 3) % 10 for label in labels))))
+    failed = w.run("inspect", "forgot.onnx", "--data", "shifted.npz", "--guess", "--write")
+    expect_equal(failed.code, 3, "the exit code with labels of other classes")
+    expect("more often than chance" in failed.err and not (w / "forgot.toml").exists(), failed.err)
+
+
 @check("unlabelled images have predictions and no accuracy")
 def _(w):
     w.done("data", "export", "digits:test[0:6]", "-o", "labelled", "--to", "folder")

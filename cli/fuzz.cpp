@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <any>
 #include <map>
+#include <optional>
 #include <set>
 #include <type_traits>
 
@@ -20,6 +21,7 @@
 #include "galvani/model/evaluate.h"
 #include "galvani/report/junit.h"
 #include "gate_flags.h"
+#include "list_json.h"
 #include "listeners.h"
 #include "verb.h"
 
@@ -65,7 +67,31 @@ void add_rows(Table& table, const char* kind, const Entries& entries) {
   }
 }
 
-void list_components() {
+template <class Entries>
+Json entries_json(const Entries& entries) {
+  Json all = Json::array();
+  for (const auto& entry : entries) all.push_back(entry_json(entry.name, entry.help, entry.schema));
+  return all;
+}
+
+void list_components(const Common& common) {
+  if (common.json) {
+    Json named = Json::array();
+    for (const Method& method : methods()) {
+      const CampaignSettings& s = method.settings;
+      named.push_back({{"name", method.name},
+                       {"help", method.help},
+                       {"guide", s.guide},
+                       {"generator", s.generator},
+                       {"scheduler", s.scheduler}});
+    }
+    print_json({{"methods", named},
+                {"generators", entries_json(generators().entries())},
+                {"guides", entries_json(guides().entries())},
+                {"schedulers", entries_json(schedulers().entries())}},
+               1);
+    return;
+  }
   Table table({"", "name", "what it does", "options (default)"});
   for (const Method& method : methods()) {
     const CampaignSettings& s = method.settings;
@@ -105,8 +131,9 @@ std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& trace
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
 void take_from_record(const Verb& verb, Common& common, FuzzFlags& flags) {
-  std::set<std::string> free = {"--output", "--iterations", "--time",    "--outputs", "--faults", "--fail-if",
-                                "--junit",  "--plain",      "--threads", "--json",    "--quiet",  "--verbose"};
+  std::set<std::string> free = {"--output",     "--iterations", "--time",   "--outputs", "--faults",
+                                "--fail-if",    "--junit",      "--plain",  "--threads", "--json",
+                                "--json-lines", "--quiet",      "--verbose"};
   // What was learned of the training data can be learned again; the campaign tells whether it is the same.
   if (!fs::exists(stored_profile(flags.folder))) free.insert({"--profile", "--train", "--profile-size"});
   for (const std::string& name : verb.given()) {
@@ -167,7 +194,7 @@ std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags) {
 
 void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (flags.list) {
-    list_components();
+    list_components(common);
     return;
   }
   bool from_record = flags.model.model.empty() && is_campaign(flags.folder);
@@ -198,27 +225,35 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::shared_ptr<const Profile> profile = get_profile(flags, tracer, source);
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
+  std::optional<Error> stopped;
   {
     std::unique_ptr<Dataset> train = absorbed_data(flags);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     bool plain = flags.plain || common.quiet;
-    std::unique_ptr<Listener> listener = common.json ? make_json_listener()
-                                         : plain     ? make_progress_listener()
-                                                     : make_screen_listener();
-    campaign.run(budget, {listener.get()});
+    std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener()
+                                         : plain || common.json ? make_progress_listener()
+                                                                : make_screen_listener();
+    try {
+      campaign.run(budget, {listener.get()});
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::interrupted) throw;
+      stopped = e;
+    }
   }
 
   CampaignReader reader(flags.folder);
   CampaignSummary summary = summarise(reader);
   if (common.json) {
     Json j = summary_json(reader, summary);
-    j["event"] = "summary";
-    print_json(j);
+    if (common.json_lines) j["event"] = "summary";
+    print_json(j, common.json_lines ? -1 : 1);
   } else {
     say("{}", summary_text(reader, summary));
     say("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n", flags.folder,
         flags.folder, flags.folder);
   }
+  // What was done so far has been told; conditions are on what was meant to be done.
+  if (stopped) throw Error(*stopped);
   flags.gates.judge(common, figures_of(summary),
                     {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
                     [&] { return fault_lines(reader); });
@@ -240,6 +275,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
   runs_models(verb, common, [flags] { return Confinement{{flags->folder}, {flags->gates.junit}}; });
+  has_news(verb, common);
   flags->model.add_to(verb, /*required=*/false);
   flags->neurons.add_to(verb);
   flags->profile.add_to(verb);

@@ -227,7 +227,7 @@ EIGHT = ["train", "lenet5", *TRAIN, "--epochs", 8, "--seed", 5]
 
 @check("train learns", in_topic=MODELS)
 def _(w):
-    lines = [json.loads(line) for line in w.done(*EIGHT, "-o", "eight.onnx", "--json").out.splitlines()]
+    lines = [json.loads(line) for line in w.done(*EIGHT, "-o", "eight.onnx", "--json-lines").out.splitlines()]
     expect_equal([line.get("epoch") for line in lines], [1, 2, 3, 4, 5, 6, 7, 8, None], "the epochs")
     expect(lines[-1]["accuracy"] > 0.8, f"accuracy {lines[-1]['accuracy']} after eight epochs")
     expect(lines[-2]["loss"] < lines[0]["loss"] / 2, "the loss did not fall")
@@ -503,6 +503,18 @@ def _(w):
     expect(re.fullmatch("[0-9a-f]{64}", info["sha256"]), "no sha256")
 
 
+@check("one JSON rule: --json is one document, --json-lines a stream, --list has both forms")
+def _(w):
+    told = json.loads(w.done("train", "lenet1", "--data", "digits:train[0:64]", "--test", "digits:test[0:64]", "--epochs", 2, "-o",
+                             "told.onnx", "--json").out)
+    expect_equal([e["epoch"] for e in told["epochs"]], [1, 2], "the epochs of one document")
+    for verb, part, name in (("train", "architectures", "lenet5"), ("cover", "criteria", "kmnc"), ("mutate", "mutators", "rotation"),
+                             ("fuzz", "guides", "kmnc")):
+        listed = json.loads(w.done(verb, "--list", "--json").out)
+        expect(name in [entry["name"] for entry in listed[part]], f"{name} is not among the {part} of {verb}")
+        expect(name in w.done(verb, "--list").out, f"{name} is not in the list of {verb}")
+
+
 @check("inspect chooses taps")
 def _(w):
     names = [t["name"] for t in json.loads(w.done("inspect", "one.onnx", "--taps", "conv*,fc1/relu", "--json").out)["taps"]]
@@ -559,7 +571,7 @@ def _(w):
 
 
 def train_until_interrupted(w, output, number, reports, *flags):
-    process = w.start(*EIGHT, "-o", output, "--json", *flags)
+    process = w.start(*EIGHT, "-o", output, "--json-lines", *flags)
     for _ in range(reports):
         process.stdout.readline()
     process.send_signal(number)
@@ -992,7 +1004,7 @@ def store(folder):
 
 @check("fuzz, stats, replay, export")
 def _(w):
-    lines = [json.loads(line) for line in w.done(*fuzz("--json", folder="all-run")).out.splitlines()]
+    lines = [json.loads(line) for line in w.done(*fuzz("--json-lines", folder="all-run")).out.splitlines()]
     expect_equal([line["event"] for line in (lines[0], lines[-2], lines[-1])], ["started", "finished", "summary"], "the events")
     stats = json.loads(w.done("stats", "all-run", "--json").out)
     expect_equal({k: stats[k] for k in lines[-1] if k != "event"}, {k: v for k, v in lines[-1].items() if k != "event"}, "stats")
@@ -1038,7 +1050,7 @@ def _(w):
 def _(w):
     w.done(*fuzz(folder="at-once", iterations=40))
     w.done(*fuzz(folder="in-parts", iterations=12))
-    again = [json.loads(line) for line in w.done(*fuzz("--json", "--threads", 1, folder="in-parts", iterations=40)).out.splitlines()]
+    again = [json.loads(line) for line in w.done(*fuzz("--json-lines", "--threads", 1, folder="in-parts", iterations=40)).out.splitlines()]
     expect_equal((again[0]["resumed"], again[0]["iterations"]), (True, 12), "the start of the second part")
     expect_equal(store(w / "in-parts") == store(w / "at-once"), True, "the store equal to that of one go")
     w.done(*fuzz(folder="by-name", iterations=12))
@@ -1235,7 +1247,7 @@ def _(w):
 def _(w):
     network, other = style_network(0.9, 0.05), style_network(0.8, 0.1)
     (w / "style.onnx").write_bytes(network)
-    command = fuzz("--mutators", "style-net:model=style.onnx,output=0..1,nsgen", "--json", folder="styled", guide="random",
+    command = fuzz("--mutators", "style-net:model=style.onnx,output=0..1,nsgen", "--json-lines", folder="styled", guide="random",
                    iterations=10**9)
     process = w.start(*command)
     try:
@@ -1427,7 +1439,7 @@ def _(w):
         expect(any("no campaign writes" in line for line in damage("elsewhere")["damage"]), "check does not say so")
 
     # Killed, it is sound as far as it goes; going on seals it again.
-    process = w.start(*fuzz("--json", folder="check-killed", iterations=10**9))
+    process = w.start(*fuzz("--json-lines", folder="check-killed", iterations=10**9))
     process.stdout.readline()
     time.sleep(1)
     w.refused(4, "check", "check-killed", names="a process works in this folder")
@@ -1701,7 +1713,7 @@ def _(w):
                     ["mutate", *given, "--mutators", "blur", "-o", os.fsdecode(b"s\xff.png")]):
         json.loads(w.done(*command, "--json").out)
         w.done(*command)
-    lines = w.done("train", "lenet1", *given, "--epochs", 1, "-o", os.fsdecode(b"t\xff.onnx"), "--json").out.splitlines()
+    lines = w.done("train", "lenet1", *given, "--epochs", 1, "-o", os.fsdecode(b"t\xff.onnx"), "--json-lines").out.splitlines()
     expect_equal(len([json.loads(line) for line in lines]), 2, "the lines of training")
     w.done("predict", os.fsdecode(b"t\xff.onnx"), *given)
     for iterations in (4, 8):  # the second time it goes on
@@ -1752,7 +1764,7 @@ def _(w):
 
 def stopped_fuzz(w, number, code, ignored=()):
     folder = f"stopped-{number}-{len(ignored)}"
-    command = [w.binary, *map(str, fuzz("--json", folder=folder, iterations=10**9))]
+    command = [w.binary, *map(str, fuzz("--json-lines", folder=folder, iterations=10**9))]
     process = subprocess.Popen(command, cwd=w.folder, env=w.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                preexec_fn=lambda: [signal.signal(each, signal.SIG_IGN) for each in ignored])
     try:
@@ -1767,7 +1779,8 @@ def stopped_fuzz(w, number, code, ignored=()):
     finally:
         process.kill()
     expect_equal(process.returncode, code, f"the exit code after signal {number}")
-    expect("the same command goes on" in err, err)
+    expect("the same command goes on" in err and "error" not in err, err)
+    expect_equal(json.loads(out.splitlines()[-1])["event"], "summary", "the last thing said")
     done = json.loads(w.done("stats", folder, "--json").out)["iterations"]
     w.done(*fuzz(folder=folder, iterations=done + 4))
     w.done(*fuzz(folder=f"not-{folder}", iterations=done + 4))

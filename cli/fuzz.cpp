@@ -275,7 +275,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     CampaignReader begun(flags.folder);
-    if (!common.json && !common.json_lines) say("{}\n", base_text(begun.record(), begun.seed_figures()));
+    if (!common.json) say("{}\n", base_text(begun.record(), begun.seed_figures()));
     bool plain = flags.plain || common.quiet;
     std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener()
                                          : plain || common.json ? make_progress_listener()

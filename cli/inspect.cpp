@@ -260,7 +260,8 @@ void guess(const Common& common, const InspectFlags& flags) {
   if (flags.data.empty()) bad_usage("--guess needs labelled images to try presets on: name them with --data");
   if (flags.layers) bad_usage("--guess and --layers are two questions: ask one at a time");
   if (flags.write) refuse_card_beside(flags.model.model);
-  DataView data = open_data(flags.data);
+  ModelFlags model = flags.model;
+  DataView data = load_with_data(model, flags.data).data;
   PreprocessGuess guess = guess_preprocessing(flags.model.model, flags.model.options, data, flags.sample);
   bool written = flags.write && guess.better_than_chance;
   const PresetScore& best = guess.scores[0];

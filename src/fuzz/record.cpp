@@ -49,6 +49,12 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
   record.preprocess.layout = preprocess.channels_last ? "nhwc" : "nchw";
   record.preprocess.input = record.input;
   record.preprocess_assumed = !network.card().preprocess_known;
+  // What images and labels became is in the hash of the data; these make the same of the files again.
+  const Intake& intake = network.card().intake;
+  if (intake.resize != Intake::Resize::automatic) record.preprocess.resize = intake.resize_text();
+  if (intake.crop != 0) record.preprocess.crop = std::to_string(intake.crop);
+  record.preprocess.skip_broken = intake.skip_broken;
+  record.preprocess.classes = network.card().classes_given;
   record.execution = network.execution();
   record.data = subject.data.name;
   record.data_sha256 = content_hash(subject.data);

@@ -71,6 +71,10 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("model", "channels", r.preprocess.channels, kYes);
   visit("model", "layout", r.preprocess.layout, kYes);
   visit("model", "assumed", r.preprocess_assumed, Matters::told);
+  visit("model", "names", r.preprocess.classes, Matters::told);
+  visit("data", "resize", r.preprocess.resize, Matters::told);
+  visit("data", "crop", r.preprocess.crop, Matters::told);
+  visit("data", "skip-broken", r.preprocess.skip_broken, Matters::told);
   visit("execution", "micro-batch", r.execution.micro_batch, kYes);
   visit("execution", "channels-last", r.execution.channels_last, kYes);
   visit("execution", "fused", r.execution.fused, Matters::added);
@@ -195,6 +199,11 @@ std::string CampaignRecord::command() const {
                              {"channels", p.channels},
                              {"layout", p.layout}})
     text += fmt::format(" --{} {}", flag, quoted(value));
+  for (auto [flag, value] :
+       {std::pair<const char*, const std::string&>{"resize", p.resize}, {"crop", p.crop}, {"classes", p.classes}}) {
+    if (!value.empty()) text += fmt::format(" --{} {}", flag, quoted(value));
+  }
+  if (p.skip_broken) text += " --skip-broken";
   text += fmt::format(" --micro-batch {}{}", execution.micro_batch, execution.fused ? "" : " --unfused");
   return text;
 }

@@ -272,10 +272,7 @@ Json as_json(const CoverResult& result, const CoverFlags& flags, const Tracer& t
 }
 
 void run(Common& common, CoverFlags& flags) {
-  if (flags.list) {
-    say("{}", list_criteria());
-    return;
-  }
+  if (flags.list) return list_criteria(common);
   if (flags.model.model.empty()) bad_usage("name a model");
   bool compare = !flags.compare.empty();
   if (compare != flags.data.empty()) bad_usage("give either --data or --compare A B");

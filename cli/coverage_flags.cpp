@@ -4,6 +4,7 @@
 
 #include "galvani/base/table.h"
 #include "galvani/coverage/criterion.h"
+#include "list_json.h"
 
 namespace galvani::cli {
 
@@ -24,7 +25,14 @@ void ProfileFlags::add_to(Verb& verb) {
   verb.add_option("--profile-size", size, "how many inputs of --train are drawn: a number, or all").show_default();
 }
 
-std::string list_criteria() {
+void list_criteria(const Common& common) {
+  if (common.json) {
+    Json all = Json::array();
+    for (const auto& entry : galvani::criteria().entries())
+      all.push_back(entry_json(entry.name, entry.help, entry.schema));
+    print_json({{"criteria", all}}, 1);
+    return;
+  }
   Table table({"criterion", "counts", "options (default)"});
   for (const auto& entry : galvani::criteria().entries()) {
     std::string options;
@@ -34,7 +42,7 @@ std::string list_criteria() {
     }
     table.add({entry.name, entry.help, options});
   }
-  return table.str();
+  say("{}", table.str());
 }
 
 }  // namespace galvani::cli

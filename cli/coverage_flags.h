@@ -9,6 +9,7 @@
 #include "galvani/coverage/profile_source.h"
 #include "galvani/trace/trace.h"
 #include "model_flags.h"
+#include "verb.h"
 
 namespace galvani::cli {
 
@@ -26,6 +27,6 @@ struct ProfileFlags : ProfileSource {
 };
 
 // The criteria's table, for --list.
-std::string list_criteria();
+void list_criteria(const Common& common);
 
 }  // namespace galvani::cli

@@ -2,6 +2,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
 #include "verb.h"
 
@@ -22,6 +23,7 @@ ExportOptions options_of(const ExportFlags& flags) {
 }
 
 void run(const Common& common, const ExportFlags& flags) {
+  if (flags.form != "folder") check_output(flags.output);
   CampaignReader reader(flags.folder);
   std::int64_t exported = export_campaign(reader, options_of(flags), flags.output);
   if (exported == 0) bad_usage("{}: has no {} to export", flags.folder, flags.what);

@@ -72,14 +72,20 @@ class Verb {
   // Usage error if an option was given an empty text: a variable of a script that was never set gives one.
   void refuse_empty() const;
 
-  // Of the program: does what the command line says. Returns 0, or 2 after it has said what is wrong.
-  int parse(int argc, char** argv);
+  // Of the program: what `galvani` alone and `galvani help` print.
+  void overview(std::string text);
+  // What one of its verbs is for.
+  std::string help_of(const std::string& name) const;
+  // Of the program: does what the command line says; Error(usage) if that makes no sense.
+  void parse(int argc, char** argv);
 
  private:
   explicit Verb(CLI::App* app);
 
   std::unique_ptr<CLI::App> owned_;  // of the program
   CLI::App* app_;
+  std::string version_;   // of the program
+  std::string overview_;  // likewise
   std::vector<std::unique_ptr<Verb>> verbs_;
 };
 

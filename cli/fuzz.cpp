@@ -5,6 +5,7 @@
 #include <array>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <set>
 #include <type_traits>
 
@@ -26,6 +27,7 @@
 #include "galvani/model/inputs.h"
 #include "galvani/report/junit.h"
 #include "gate_flags.h"
+#include "list_json.h"
 #include "listeners.h"
 #include "verb.h"
 
@@ -74,7 +76,31 @@ void add_rows(Table& table, const char* kind, const Entries& entries) {
   }
 }
 
-void list_components() {
+template <class Entries>
+Json entries_json(const Entries& entries) {
+  Json all = Json::array();
+  for (const auto& entry : entries) all.push_back(entry_json(entry.name, entry.help, entry.schema));
+  return all;
+}
+
+void list_components(const Common& common) {
+  if (common.json) {
+    Json named = Json::array();
+    for (const Method& method : methods()) {
+      const CampaignSettings& s = method.settings;
+      named.push_back({{"name", method.name},
+                       {"help", method.help},
+                       {"guide", s.guide},
+                       {"generator", s.generator},
+                       {"scheduler", s.scheduler}});
+    }
+    print_json({{"methods", named},
+                {"generators", entries_json(generators().entries())},
+                {"guides", entries_json(guides().entries())},
+                {"schedulers", entries_json(schedulers().entries())}},
+               1);
+    return;
+  }
   Table table({"", "name", "what it does", "options (default)"});
   for (const Method& method : methods()) {
     const CampaignSettings& s = method.settings;
@@ -135,8 +161,9 @@ std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& trace
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
 void take_from_record(const Verb& verb, Common& common, FuzzFlags& flags) {
-  std::set<std::string> free = {"--output", "--iterations", "--time",    "--outputs", "--faults", "--fail-if",
-                                "--junit",  "--plain",      "--threads", "--json",    "--quiet",  "--verbose"};
+  std::set<std::string> free = {"--output",     "--iterations", "--time",   "--outputs", "--faults",
+                                "--fail-if",    "--junit",      "--plain",  "--threads", "--json",
+                                "--json-lines", "--quiet",      "--verbose"};
   // What was learned of the training data can be learned again; the campaign tells whether it is the same.
   if (!fs::exists(stored_profile(flags.folder))) free.insert({"--profile", "--train", "--profile-size"});
   for (const std::string& name : verb.given()) {
@@ -203,7 +230,7 @@ std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags, const Network& ne
 
 void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (flags.list) {
-    list_components();
+    list_components(common);
     return;
   }
   bool from_record = flags.model.model.empty() && is_campaign(flags.folder);
@@ -243,29 +270,37 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::shared_ptr<const Profile> profile = get_profile(flags, tracer, source);
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
+  std::optional<Error> stopped;
   {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     CampaignReader begun(flags.folder);
-    if (!common.json) say("{}\n", base_text(begun.record(), begun.seed_figures()));
+    if (!common.json && !common.json_lines) say("{}\n", base_text(begun.record(), begun.seed_figures()));
     bool plain = flags.plain || common.quiet;
-    std::unique_ptr<Listener> listener = common.json ? make_json_listener()
-                                         : plain     ? make_progress_listener()
-                                                     : make_screen_listener();
-    campaign.run(budget, {listener.get()});
+    std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener()
+                                         : plain || common.json ? make_progress_listener()
+                                                                : make_screen_listener();
+    try {
+      campaign.run(budget, {listener.get()});
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::interrupted) throw;
+      stopped = e;
+    }
   }
 
   CampaignReader reader(flags.folder);
   CampaignSummary summary = summarise(reader);
   if (common.json) {
     Json j = summary_json(reader, summary);
-    j["event"] = "summary";
-    print_json(j);
+    if (common.json_lines) j["event"] = "summary";
+    print_json(j, common.json_lines ? -1 : 1);
   } else {
     say("{}", summary_text(reader, summary));
     say("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n", flags.folder,
         flags.folder, flags.folder);
   }
+  // What was done so far has been told; conditions are on what was meant to be done.
+  if (stopped) throw Error(*stopped);
   if (summary.counters.mutants > 0 && summary.counters.valid == 0)
     bad_usage(
         "none of {} candidates was valid, so nothing was tested; widen --alpha and --beta, or choose another "
@@ -296,6 +331,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
     if (flags->folder.empty() && !flags->model.model.empty()) flags->folder = usual_folder(flags->model.model);
     return Confinement{{flags->folder}, {flags->gates.junit}};
   });
+  has_news(verb, common);
   flags->model.add_to(verb, /*required=*/false);
   flags->neurons.add_to(verb);
   flags->profile.add_to(verb);

@@ -9,6 +9,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/guess.h"
 #include "galvani/model/operators.h"
 #include "model_flags.h"
 #include "verb.h"
@@ -21,6 +22,9 @@ struct InspectFlags {
   std::string data;
   bool layers = false;
   bool operators = false;
+  bool guess = false;
+  bool write = false;
+  std::int64_t sample = kGuessSample;
 };
 
 std::string class_label(const Network& network, const Labelled& data, std::int64_t i) {
@@ -179,12 +183,109 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   }
 }
 
+Json guess_json(const InspectFlags& flags, const DataView& data, const PreprocessGuess& guess, bool written) {
+  Json j = {
+      {"model", flags.model.model}, {"data", data.name},
+      {"images", guess.images},     {"better_than_chance", guess.better_than_chance},
+      {"tied", guess.tied()},       {"written", written ? Json(card_beside(flags.model.model).string()) : Json()}};
+  j["presets"] = Json::array();
+  for (const PresetScore& s : guess.scores) {
+    ModelCard card;
+    card.preprocess = s.preprocess;
+    j["presets"].push_back({{"name", s.name},
+                            {"preprocess", Json::parse(card.to_json())},
+                            {"correct", s.correct},
+                            {"accuracy", s.accuracy},
+                            {"low", s.low},
+                            {"high", s.high},
+                            {"loss", s.loss},
+                            {"p", s.p},
+                            {"tied", s.tied}});
+  }
+  return j;
+}
+
+// The flags that say the same to any verb.
+std::string as_flags(const Preprocess& p) {
+  std::string text = fmt::format("--range {}..{}", p.low, p.high);
+  if (!p.mean.empty()) text += fmt::format(" --mean {}", fmt::join(p.mean, ","));
+  if (!p.deviation.empty()) text += fmt::format(" --std {}", fmt::join(p.deviation, ","));
+  return text + (p.bgr ? " --channels bgr" : "") + (p.channels_last ? " --layout nhwc" : "");
+}
+
+void print_guess(const InspectFlags& flags, const DataView& data, const PreprocessGuess& guess, bool written) {
+  bool layouts = std::any_of(guess.scores.begin(), guess.scores.end(), [&](const PresetScore& s) {
+    return s.preprocess.channels_last != guess.scores[0].preprocess.channels_last;
+  });
+  std::vector<std::string> titles = {"", "preset", "order"};
+  if (layouts) titles.emplace_back("layout");
+  for (const char* title : {">accuracy", "95% interval", ">loss"}) titles.emplace_back(title);
+  Table table(titles);
+  for (const PresetScore& s : guess.scores) {
+    bool best = &s == guess.scores.data();
+    std::vector<std::string> row = {best ? "*" : s.tied ? "=" : "", s.name, s.preprocess.bgr ? "bgr" : "rgb"};
+    if (layouts) row.emplace_back(s.preprocess.channels_last ? "nhwc" : "nchw");
+    for (const std::string& cell :
+         {fmt::format("{:.1f}%", s.accuracy * 100), fmt::format("{:.1f}% to {:.1f}%", s.low * 100, s.high * 100),
+          fmt::format("{:.3f}", s.loss)})
+      row.push_back(cell);
+    table.add(row);
+  }
+  const PresetScore& best = guess.scores[0];
+  say("{} presets on {} images of {}\n\n{}\n", guess.scores.size(), format_count(guess.images), data.name, table.str());
+  if (!guess.better_than_chance) {
+    say("none of them is right more often than chance: the labels of the data may mean other classes than the "
+        "model's, or the preprocessing is none of the usual ones\n");
+    return;
+  }
+  say("* {} ({})\n", best.name, best.preprocess.str());
+  if (guess.tied() > 0) {
+    std::vector<std::string> names;
+    for (const PresetScore& s : guess.scores) {
+      if (s.tied) names.push_back(fmt::format("{} in {}", s.name, s.preprocess.bgr ? "bgr" : "rgb"));
+    }
+    constexpr std::size_t kMostNames = 3;
+    say("= {} cannot be told from it on these images{}\n",
+        names.size() <= kMostNames ? fmt::format("{}", fmt::join(names, ", ")) : fmt::format("{} others", names.size()),
+        guess.images < data.size() ? "; --sample takes more of them" : "");
+  }
+  if (written) {
+    say("written to {}, where every verb finds it\n", card_beside(flags.model.model).string());
+  } else {
+    say("--write puts it beside the model, where every verb finds it; or say {}\n", as_flags(best.preprocess));
+  }
+}
+
+void guess(const Common& common, const InspectFlags& flags) {
+  if (flags.data.empty()) bad_usage("--guess needs labelled images to try presets on: name them with --data");
+  if (flags.layers) bad_usage("--guess and --layers are two questions: ask one at a time");
+  if (flags.write) refuse_card_beside(flags.model.model);
+  DataView data = open_data(flags.data);
+  PreprocessGuess guess = guess_preprocessing(flags.model.model, flags.model.options, data, flags.sample);
+  bool written = flags.write && guess.better_than_chance;
+  const PresetScore& best = guess.scores[0];
+  if (written)
+    write_card_beside(
+        flags.model.model, best.preprocess,
+        fmt::format("{}: right for {:.1f}% of {} images of {}, the best of {} presets", printable(best.name),
+                    best.accuracy * 100, guess.images, printable(data.name), guess.scores.size()));
+  if (common.json) {
+    print_json(guess_json(flags, data, guess, written), 2);
+  } else {
+    print_guess(flags, data, guess, written);
+  }
+  if (flags.write && !written)
+    bad_input("{}: no preset is right more often than chance on {}, so none was written", flags.model.model, data.name);
+}
+
 void inspect(const Common& common, InspectFlags& flags) {
   if (flags.operators) {
     say("{}", torchscript_operators_markdown());
     return;
   }
   if (flags.model.model.empty()) bad_usage("name a model to inspect");
+  if (flags.guess) return guess(common, flags);
+  if (flags.write) bad_usage("--write writes what --guess finds: give both");
   flags.model.options.any_output = true;
   std::unique_ptr<Network> network;
   std::optional<DataView> data;
@@ -203,7 +304,7 @@ void inspect(const Common& common, InspectFlags& flags) {
   std::optional<Evaluation> evaluation;
   if (data) {
     evaluation = evaluate(*network, *data);
-    if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
+    if (auto warning = suspicious(*network, *evaluation, data->name)) log::warn("{}", *warning);
   }
   if (common.json) {
     print_json(as_json(*network, taps, data, evaluation, flags.layers), 2);
@@ -219,12 +320,24 @@ void add_inspect_verb(Verb& app, Common& common) {
   Verb& verb = make_verb(app, common, "inspect", "show what is inside a model",
                          "  galvani inspect lenet5.onnx\n"
                          "  galvani inspect lenet5.onnx --data digits:test      accuracy and confusion table too\n"
+                         "  galvani inspect foreign.onnx --data photos/ --guess     which preprocessing is right?\n"
                          "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
-  runs_models(verb, common, [] { return Confinement(); });
+  runs_models(verb, common, [flags] {
+    return Confinement{{}, {flags->write ? card_beside(flags->model.model) : std::filesystem::path()}};
+  });
   flags->model.add_to(verb, /*required=*/false);
   verb.add_option("--data", flags->data, "labelled data to measure the accuracy on");
   verb.add_option("--taps", flags->model.taps, "taps to list: default, relu, all, or names and globs").show_default();
   verb.add_flag("--layers", flags->layers, "list every operator too");
+  const char* group = "Finding the preprocessing";
+  verb.add_flag("--guess", flags->guess, "try the usual preprocessings on the data and show which one is right")
+      .group(group);
+  verb.add_option("--sample", flags->sample, "how many images of the data to try them on")
+      .check(Range(std::int64_t{1}, std::int64_t{1} << 32))
+      .show_default()
+      .group(group);
+  verb.add_flag("--write", flags->write, "write what was found beside the model, as <model>.toml; never over a file")
+      .group(group);
   verb.add_flag("--operators", flags->operators, "print which operators a TorchScript file may use");
   verb.callback([&common, flags] { inspect(common, *flags); });
 }

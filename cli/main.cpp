@@ -1,4 +1,5 @@
 #include <c10/util/Exception.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -6,6 +7,9 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
@@ -46,6 +50,28 @@ void check_output() {
   if (!good) fail(ErrorCode::environment, "standard output cannot be written");
 }
 
+// The verbs in the order in which one meets them.
+std::string overview(const Verb& app) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
+      {"Data and models", {"data", "train", "inspect", "predict"}},
+      {"What a network does", {"cover", "profile", "trace"}},
+      {"Breaking it", {"fuzz", "mutate"}},
+      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "check"}},
+  };
+  std::string text =
+      "Galvani tests deep neural networks the way a fuzzer tests programs.\n\n"
+      "Usage: galvani VERB [OPTIONS]\n\n"
+      "Three commands to begin with:\n"
+      "  galvani train lenet5 --data digits -o lenet5.onnx\n"
+      "  galvani inspect lenet5.onnx --data digits\n"
+      "  galvani fuzz lenet5.onnx --data digits --guide nlc -o run1\n";
+  for (const auto& [title, verbs] : kGroups) {
+    text += "\n" + title + ":\n";
+    for (const std::string& verb : verbs) text += fmt::format("  {:<9}{}\n", verb, app.help_of(verb));
+  }
+  return text + "\n'galvani help VERB' shows its options and examples, -V the version.\n";
+}
+
 int run(int argc, char** argv) {
   Common common;
   Verb app("galvani", "Tests deep neural networks the way a fuzzer tests programs.", "galvani " GALVANI_VERSION);
@@ -66,8 +92,8 @@ int run(int argc, char** argv) {
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);
-  int wrong = app.parse(argc, argv);
-  if (wrong != 0) return wrong;
+  app.overview(overview(app));
+  app.parse(argc, argv);
   check_output();
   return common.exit_code;
 }
@@ -82,7 +108,9 @@ int main(int argc, char** argv) {
   try {
     return galvani::cli::run(argc, argv);
   } catch (const galvani::Error& e) {
-    galvani::log::write(Level::error, e.what());
+    // Who asked to stop made no mistake.
+    bool asked = e.code() == galvani::ErrorCode::interrupted;
+    galvani::log::write(asked ? Level::info : Level::error, e.what());
     return galvani::cli::exit_code_of(e.code());
   } catch (const std::bad_alloc&) {
     galvani::log::write(Level::error, "out of memory");

@@ -100,7 +100,7 @@ void add_mutate_verb(Verb& app, Common& common) {
                          "  galvani mutate --data digits --mutators rotation:angle=-45..45,noise:sigma=10..60\n"
                          "  galvani mutate --data photos/ --mutators style --style paintings/\n");
   auto request = std::make_shared<MutateRequest>();
-  runs_models(verb, common, [request] { return Confinement{{}, {request->output}}; });
+  runs_models(verb, common, [request] { return Confinement{{}, {request->list ? std::string() : request->output}}; });
   verb.add_option("--data", request->data, "images to mutate, such as digits:test[:100] or a path");
   verb.add_option("--mutators", request->mutators, "mutators and catalogues (see --list and docs/mutators.md)")
       .show_default();

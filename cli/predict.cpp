@@ -169,7 +169,7 @@ void run(Common& common, PredictFlags& flags) {
   std::optional<Evaluation> evaluation;
   if (scoring) {
     evaluation = scoring->result();
-    if (auto warning = suspicious(*network, *evaluation)) log::warn("{}", *warning);
+    if (auto warning = suspicious(*network, *evaluation, data.name)) log::warn("{}", *warning);
   }
   if (rows) rows->write(not_a_number, evaluation ? &*evaluation : nullptr, put);
   if (file) file->commit();

@@ -16,6 +16,7 @@
 #include "galvani/data/spec.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/zoo.h"
+#include "list_json.h"
 #include "model_flags.h"
 #include "verb.h"
 
@@ -95,7 +96,22 @@ Json as_json(const EpochReport& r) {
           {"accuracy", r.accuracy}, {"seconds", r.seconds}};
 }
 
-void list_components() {
+template <class Registry>
+Json registry_json(const Registry& registry) {
+  Json all = Json::array();
+  for (const auto& entry : registry.entries()) all.push_back(entry_json(entry.name, entry.help, entry.schema));
+  return all;
+}
+
+void list_components(const Common& common) {
+  if (common.json) {
+    print_json({{"architectures", registry_json(architectures())},
+                {"optimizers", registry_json(optimizers())},
+                {"schedules", registry_json(schedules())},
+                {"augmentations", registry_json(augmentations())}},
+               1);
+    return;
+  }
   Table table({"name", "what it is"});
   auto add = [&](const auto& registry) {
     for (const auto& entry : registry.entries()) {
@@ -113,7 +129,7 @@ void list_components() {
 }
 
 void run(const Common& common, TrainFlags& flags) {
-  if (flags.list) return list_components();
+  if (flags.list) return list_components(common);
   if (flags.architecture.empty() || flags.data.empty() || flags.output.empty())
     bad_usage("train needs an architecture, --data and -o; try 'galvani train lenet5 --data digits -o lenet5.onnx'");
   TrainOptions& options = flags.options;
@@ -142,12 +158,15 @@ void run(const Common& common, TrainFlags& flags) {
   log::info("training {} ({} parameters) on {} ({} images)", flags.architecture,
             format_count(network->info().parameters), data.name, format_count(data.size()));
   std::string rows = "epoch,rate,loss,train_accuracy,accuracy,seconds\n";
+  Json epochs = Json::array();
   if (!common.json) say("epoch      rate      loss  train acc   test acc   seconds\n");
   TrainResult result = train(*network, data, validation, options, [&](const EpochReport& r) {
     rows += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.3f}\n", r.epoch, r.rate, r.loss, r.train_accuracy,
                         r.accuracy, r.seconds);
-    if (common.json) {
+    if (common.json_lines) {
       print_json(as_json(r));
+    } else if (common.json) {
+      epochs.push_back(as_json(r));
     } else {
       say("{:5}  {:8.5f}  {:8.4f}  {:8.2f}%  {:8.2f}%  {:8.1f}\n", r.epoch, r.rate, r.loss, r.train_accuracy * 100,
           r.accuracy * 100, r.seconds);
@@ -163,8 +182,12 @@ void run(const Common& common, TrainFlags& flags) {
   network->save(flags.output);
   remove_output(options.checkpoint);
   if (!flags.metrics.empty()) write_file(flags.metrics, rows);
-  if (common.json) {
-    print_json({{"model", flags.output}, {"accuracy", final.accuracy}, {"data", test.name}});
+  Json done = {{"model", flags.output}, {"accuracy", final.accuracy}, {"data", test.name}};
+  if (common.json_lines) {
+    print_json(done);
+  } else if (common.json) {
+    done["epochs"] = epochs;
+    print_json(done, 1);
   } else {
     say("{}: {:.2f}% on {}\n", flags.output, final.accuracy * 100, test.name);
   }
@@ -186,6 +209,7 @@ void add_train_verb(Verb& app, Common& common) {
   runs_models(verb, common, [flags] {
     return Confinement{{}, {flags->output, flags->metrics, checkpoint_of(*flags)}};
   });
+  has_news(verb, common);
   TrainOptions& options = flags->options;
   verb.add_option("architecture", flags->architecture,
                   "architecture such as lenet5 or resnet20:shortcut=B, or a model file");

@@ -7,6 +7,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/log.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
@@ -14,7 +15,8 @@
 namespace galvani::cli {
 namespace {
 
-void apply(const Common& common) {
+void apply(Common& common) {
+  if (common.json_lines) common.json = true;
   if (common.verbose) log::set_level(log::Level::debug);
   if (common.quiet) log::set_level(log::Level::warning);
   Progress::set_enabled(!common.quiet && !common.json);
@@ -45,7 +47,7 @@ Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std
   verb.add_option("--threads", common.threads, "worker threads (default: one per core)")
       .check(Range(1, 1024))
       .group("Common");
-  verb.add_flag("--json", common.json, "print the result as JSON").group("Common");
+  verb.add_flag("--json", common.json, "print the result as one JSON document").group("Common");
   verb.add_flag("-q,--quiet", common.quiet, "no progress, warnings only").group("Common");
   verb.add_flag("-v,--verbose", common.verbose, "say more").group("Common");
   verb.ready([&common, &verb] {
@@ -56,12 +58,21 @@ Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std
   return verb;
 }
 
+void has_news(Verb& verb, Common& common) {
+  verb.add_flag("--json-lines", common.json_lines, "print news and the result as JSON, an object a line")
+      .group("Common");
+}
+
 void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs) {
   verb.ready([&common, &verb, outputs = std::move(outputs)] {
     verb.refuse_empty();
     apply(common);
+    Confinement wanted = outputs();
+    for (const auto& file : wanted.files) {
+      if (!file.empty()) check_output(file);
+    }
     // Before there are threads, which the wall would not surround.
-    raise_wall(outputs());
+    raise_wall(std::move(wanted));
     start_workers(common);
   });
 }

@@ -18,6 +18,7 @@ struct Common {
   std::uint64_t seed = 0;
   int threads = 0;  // 0: one per core
   bool json = false;
+  bool json_lines = false;  // as it goes on; then json is set, too
   bool quiet = false;
   bool verbose = false;
   int exit_code = 0;  // a verb sets 1 when the gate it was asked for failed
@@ -26,6 +27,9 @@ struct Common {
 // A subcommand with the options every verb has; `examples` is shown at the end of its --help.
 Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std::string& help,
                 const std::string& examples);
+
+// For a verb whose work has news as it goes on: --json is one document at the end, --json-lines a stream.
+void has_news(Verb& verb, Common& common);
 
 // For a verb that runs models: from then on the process may write what `outputs` names, asked once the options are
 // known, and the cache, and nothing else (docs/security.md). Empty paths do not count.

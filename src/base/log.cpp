@@ -7,15 +7,28 @@
 #include <atomic>
 
 #include "galvani/base/error.h"
+#include "galvani/base/terminal.h"
 
 namespace galvani::log {
 namespace {
 
 std::atomic<Level> least_level{Level::info};
 
+spdlog::color_mode mode(Colour wanted) {
+  switch (wanted) {
+    case Colour::never:
+      return spdlog::color_mode::never;
+    case Colour::automatic:
+      return spdlog::color_mode::automatic;
+    case Colour::always:
+      return spdlog::color_mode::always;
+  }
+  return spdlog::color_mode::never;
+}
+
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = spdlog::stderr_color_mt("galvani");
+    auto made = spdlog::stderr_color_mt("galvani", mode(wanted_colour()));
     made->set_level(spdlog::level::trace);
     return made;
   }();

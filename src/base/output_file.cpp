@@ -162,6 +162,22 @@ void OutputFile::replace() {
   name_->release();
 }
 
+void check_output(const fs::path& path) {
+  auto refuse = [&](const char* why) { fail(ErrorCode::environment, "{}: cannot be written: {}", path.string(), why); };
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) fail(ErrorCode::environment, "{}: is a folder, not a file", path.string());
+    if (!S_ISREG(status.st_mode)) return;  // a device or FIFO says itself what it takes
+  } else if (errno != ENOENT) {
+    refuse(std::strerror(errno));
+  }
+  std::error_code error;
+  // A link that leads nowhere yet: the file appears where it points to.
+  fs::path at = fs::is_symlink(path, error) ? path.parent_path() / fs::read_symlink(path, error) : path;
+  // Where a file is replaced, its folder is what is written to.
+  if (::access(folder_of(at).c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
+}
+
 void remove_output(const fs::path& path) {
   if (!courier::remove(path)) fs::remove(path);
 }

@@ -252,5 +252,22 @@ TEST(TemporaryName, IsTakenAwayUnlessReleased) {
   EXPECT_EQ(names_in(folder.path()), Names{fs::path(released).filename().string()});
 }
 
+TEST(CheckOutput, RefusesWhatCannotBeWrittenAndMakesNothing) {
+  TemporaryFolder folder;
+  EXPECT_NO_THROW(check_output(folder / "new"));
+  EXPECT_FALSE(fs::exists(folder / "new"));
+  write_file(folder / "old", "kept");
+  EXPECT_NO_THROW(check_output(folder / "old"));
+  EXPECT_EQ(read_file(folder / "old"), "kept");
+  EXPECT_NO_THROW(check_output("/dev/null"));
+  fs::create_symlink("new", folder / "link");
+  EXPECT_NO_THROW(check_output(folder / "link"));
+  fs::create_symlink("none/new", folder / "astray");
+  fs::create_symlink("circle", folder / "circle");
+  for (const fs::path& bad :
+       {folder / "none/new", folder.path(), folder / "astray", folder / "circle", folder / "old/new"})
+    EXPECT_THROW(check_output(bad), Error) << bad;
+}
+
 }  // namespace
 }  // namespace galvani

@@ -1,13 +1,14 @@
 #include "galvani/base/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+
+#include "galvani/base/terminal.h"
 
 namespace galvani {
 namespace {
@@ -17,11 +18,8 @@ constexpr std::chrono::milliseconds kTerminalInterval{100};
 constexpr std::chrono::seconds kPlainInterval{10};
 constexpr int kBarWidth = 24;
 
-int terminal_width() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
-  return 100;
-}
+// A terminal that does not say how wide it is.
+constexpr int kUsualWidth = 100;
 
 std::string format_rate(double rate) {
   return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate);
@@ -95,8 +93,9 @@ void Progress::draw(bool last) {
   if (!progress_enabled) return;
   double seconds = std::chrono::duration<double>(drawn_ - start_).count();
   if (terminal_) {
-    std::fprintf(stderr, "\r\033[K%s%s", render(title_, done_, total_, unit_, seconds, note_, terminal_width()).c_str(),
-                 last ? "\n" : "");
+    int width = terminal_width(STDERR_FILENO);
+    std::string bar = render(title_, done_, total_, unit_, seconds, note_, width > 0 ? width : kUsualWidth);
+    std::fprintf(stderr, "\r\033[K%s%s", bar.c_str(), last ? "\n" : "");
   } else {
     std::fprintf(stderr, "%s\n", render(title_, done_, total_, unit_, seconds, note_, 0).c_str());
   }

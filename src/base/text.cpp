@@ -1,5 +1,7 @@
 #include "galvani/base/text.h"
 
+#include <algorithm>
+
 #include "galvani/base/error.h"
 #include "galvani/base/utf8.h"
 
@@ -92,6 +94,17 @@ std::vector<std::string> split_csv_line(std::string_view line) {
     if (is_guarded(cell)) cell.erase(0, 1);
   }
   return cells;
+}
+
+std::string shell_word(std::string_view text) {
+  auto plain = [](char c) {
+    bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return alphanumeric || std::string_view("_./:=,+-@%").find(c) != std::string_view::npos || (c & 0x80) != 0;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace galvani

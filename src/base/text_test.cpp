@@ -50,5 +50,14 @@ TEST(Text, NamesInTablesCannotDriveATerminal) {
   EXPECT_EQ(csv_name(std::string(500, 'x')).size(), 500U);
 }
 
+TEST(ShellWord, IsQuotedWhereAShellWouldReadItOtherwise) {
+  EXPECT_EQ(shell_word("photos/cat.png"), "photos/cat.png");
+  EXPECT_EQ(shell_word("Bär"), "Bär");
+  EXPECT_EQ(shell_word("digits:test[0:9]"), "'digits:test[0:9]'");
+  EXPECT_EQ(shell_word("my photos"), "'my photos'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 }  // namespace
 }  // namespace galvani

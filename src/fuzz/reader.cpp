@@ -111,6 +111,12 @@ double CampaignReader::seconds() const {
   return row.step() ? row.real(0) : 0;
 }
 
+std::string CampaignReader::begun() const {
+  Statement row(impl_->database,
+                "SELECT strftime('%Y-%m-%d %H:%M UTC', date, 'unixepoch') FROM clock WHERE batch = 0 AND date > 0");
+  return row.step() ? row.text(0) : "";
+}
+
 std::vector<TimelinePoint> CampaignReader::timeline(std::size_t points) const {
   Statement count(impl_->database, "SELECT count(*) FROM batches");
   auto n = static_cast<std::size_t>(count.step() ? count.integer(0) : 0);
@@ -178,6 +184,13 @@ SeedFigures CampaignReader::seed_figures() const {
     ++result.broken;
     if (rows.real(0) > 0) result.smallest.push_back(rows.real(0));
   }
+  return result;
+}
+
+std::vector<std::int64_t> CampaignReader::broken_at() const {
+  std::vector<std::int64_t> result;
+  Statement rows(impl_->database, "SELECT min(iteration) FROM faults GROUP BY seed ORDER BY 1");
+  while (rows.step()) result.push_back(rows.integer(0));
   return result;
 }
 

@@ -100,7 +100,7 @@ CREATE TABLE classes(
   kept INTEGER NOT NULL,
   faults INTEGER NOT NULL,
   kept_faults INTEGER NOT NULL);
-CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL);
+CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL, date INTEGER NOT NULL DEFAULT 0);
 )";
 
 // What version 3 has and version 2 had not.
@@ -126,7 +126,8 @@ const std::vector<Addition> kAdditions = {{"seeds", {{"source", "TEXT", "''"}}},
                                           {"wrong_seeds", {{"source", "TEXT", "''"}}},
                                           {"inputs", kOfCandidates},
                                           {"faults", kOfFaults},
-                                          {"batches", {{"passes", "INTEGER", "0"}}}};
+                                          {"batches", {{"passes", "INTEGER", "0"}}},
+                                          {"clock", {{"date", "INTEGER", "0"}}}};
 
 }  // namespace
 

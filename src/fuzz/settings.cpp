@@ -168,6 +168,37 @@ std::vector<std::pair<std::string, std::string>> CampaignRecord::choices() const
   return result;
 }
 
+std::string CampaignRecord::command() const {
+  auto quoted = [](const std::string& text) {
+    bool plain = !text.empty() && text.find_first_not_of(
+                                      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                      "_-+=./:,%@") == std::string::npos;
+    if (plain) return text;
+    std::string result = "'";
+    for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return result + "'";
+  };
+  std::string text = "galvani fuzz " + quoted(model) + " --data " + quoted(data);
+  std::vector<std::pair<std::string, std::string>> usual = CampaignRecord().choices();
+  std::vector<std::pair<std::string, std::string>> own = choices();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    bool always = own[i].first == "guide" || own[i].first == "scheduler" || own[i].first == "generator";
+    if (!always && own[i].second == usual[i].second) continue;
+    text += " --" + own[i].first;
+    if (own[i].second != "true") text += " " + quoted(own[i].second);
+  }
+  if (!style.empty()) text += " --style " + quoted(style);
+  const CardFlags& p = preprocess;
+  for (auto [flag, value] : {std::pair<const char*, const std::string&>{"range", p.range},
+                             {"mean", p.mean},
+                             {"std", p.deviation},
+                             {"channels", p.channels},
+                             {"layout", p.layout}})
+    text += fmt::format(" --{} {}", flag, quoted(value));
+  text += fmt::format(" --micro-batch {}{}", execution.micro_batch, execution.fused ? "" : " --unfused");
+  return text;
+}
+
 std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wanted) const {
   std::vector<std::string> wanted_values;
   for_each_value(wanted,

@@ -8,12 +8,18 @@
 #include "galvani/base/error.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 
 namespace galvani {
 namespace {
 
 constexpr float kCloseCall = 1e-4F;
 constexpr std::int64_t kMicroBatchesPerChunk = 16;
+
+// Three standard errors keep a handful of images from raising an alarm.
+double sampling_noise(std::int64_t images) {
+  return 3 * std::sqrt(0.25 / static_cast<double>(std::max<std::int64_t>(1, images)));
+}
 
 }  // namespace
 
@@ -109,20 +115,28 @@ Evaluation evaluate(Network& network, const DataView& data) {
   return scoring.result();
 }
 
-std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation) {
+bool near_chance(double accuracy, double chance, std::int64_t images) {
+  return accuracy <= chance * 2 && accuracy < chance + sampling_noise(images) + 0.05;
+}
+
+std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation, const std::string& data) {
+  constexpr double kDoubtful = 0.7;        // below it, an assumption is worth a look
+  constexpr std::int64_t kFewImages = 30;  // say nothing
   const ModelCard& card = network.card();
   double chance = 1.0 / static_cast<double>(network.info().classes);
-  // Three standard errors keep a handful of images from raising an alarm.
-  double noise = 3 * std::sqrt(0.25 / static_cast<double>(std::max<std::int64_t>(1, evaluation.images)));
+  double noise = sampling_noise(evaluation.images);
   std::string hint = fmt::format(
-      "the first suspect is preprocessing, which is {} ({}); set it with --range, --mean, --std, --channels, --layout",
-      card.preprocess.str(), card.preprocess_known ? "stated" : "assumed, for the file does not say");
+      "the first suspect is preprocessing, which is {} ({}); find it with `galvani inspect {} --data {} --guess`",
+      card.preprocess.str(), card.preprocess_known ? "stated" : "assumed, for the file does not say",
+      shell_word(network.info().path), shell_word(data));
   if (card.accuracy && evaluation.accuracy < *card.accuracy - 0.05 - noise)
     return fmt::format("accuracy is {:.2f}% where the model states {:.2f}%{}: {}", evaluation.accuracy * 100,
                        *card.accuracy * 100, card.accuracy_data.empty() ? "" : " on " + card.accuracy_data, hint);
-  if (network.info().classes > 1 && evaluation.images >= 30 && evaluation.accuracy < chance * 2 &&
-      evaluation.accuracy < chance + noise + 0.05)
+  if (network.info().classes < 2 || evaluation.images < kFewImages) return std::nullopt;
+  if (near_chance(evaluation.accuracy, chance, evaluation.images))
     return fmt::format("accuracy is {:.2f}%, near chance: {}", evaluation.accuracy * 100, hint);
+  if (!card.preprocess_known && evaluation.accuracy < kDoubtful)
+    return fmt::format("accuracy is {:.2f}%: {}", evaluation.accuracy * 100, hint);
   return std::nullopt;
 }
 

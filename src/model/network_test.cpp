@@ -335,15 +335,26 @@ TEST(Evaluate, SuspectsPreprocessing) {
   Evaluation poor;
   poor.images = 1000;
   poor.accuracy = 0.11;
-  ASSERT_TRUE(suspicious(*network, poor).has_value());
-  EXPECT_NE(suspicious(*network, poor)->find("preprocessing"), std::string::npos);
+  ASSERT_TRUE(suspicious(*network, poor, "digits:test[0:9]").has_value());
+  EXPECT_NE(suspicious(*network, poor, "digits:test[0:9]")->find("preprocessing"), std::string::npos);
+  EXPECT_NE(suspicious(*network, poor, "digits:test[0:9]")
+                ->find("`galvani inspect lenet5 --data 'digits:test[0:9]' --guess`"),
+            std::string::npos);
+  poor.accuracy = 0.6;
+  EXPECT_TRUE(suspicious(*network, poor, "digits").has_value()) << "what is assumed may be wrong";
+  poor.accuracy = 0.75;
+  EXPECT_FALSE(suspicious(*network, poor, "digits").has_value());
   ModelCard card = network->card();
+  card.preprocess_known = true;
+  network->set_card(card);
+  poor.accuracy = 0.6;
+  EXPECT_FALSE(suspicious(*network, poor, "digits").has_value()) << "what is stated counts, and this is a weak model";
   card.accuracy = 0.98;
   network->set_card(card);
   poor.accuracy = 0.7;
-  EXPECT_TRUE(suspicious(*network, poor).has_value());
+  EXPECT_TRUE(suspicious(*network, poor, "digits:test[0:9]").has_value());
   poor.accuracy = 0.97;
-  EXPECT_FALSE(suspicious(*network, poor).has_value());
+  EXPECT_FALSE(suspicious(*network, poor, "digits:test[0:9]").has_value());
 }
 
 TEST(Evaluate, LabelsBeyondTheClassesAreRefused) {

@@ -261,7 +261,7 @@ EIGHT = ["train", "lenet5", *TRAIN, "--epochs", 8, "--seed", 5]
 
 @check("train learns", in_topic=MODELS)
 def _(w):
-    lines = [json.loads(line) for line in w.done(*EIGHT, "-o", "eight.onnx", "--json").out.splitlines()]
+    lines = [json.loads(line) for line in w.done(*EIGHT, "-o", "eight.onnx", "--json-lines").out.splitlines()]
     expect_equal([line.get("epoch") for line in lines], [1, 2, 3, 4, 5, 6, 7, 8, None], "the epochs")
     expect(lines[-1]["accuracy"] > 0.8, f"accuracy {lines[-1]['accuracy']} after eight epochs")
     expect(lines[-2]["loss"] < lines[0]["loss"] / 2, "the loss did not fall")
@@ -291,8 +291,9 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
 
 @check("every verb has a help check")
 def _(w):
-    text = w.done("--help").out.split("Subcommands:")[1]
-    verbs = set(re.findall(r"^  (\S+)", text, re.MULTILINE))
+    text = w.done("--help").out
+    verbs = set(re.findall(r"^  (\S+)", text, re.MULTILINE)) - {"galvani"}
+    expect(len(verbs) > 10, f"only {verbs}")
     known = {check.name.split()[1] for check in CHECKS if check.name.startswith("help: ")}
     expect(verbs <= known, f"no check for the help of {verbs - known}")
 
@@ -300,16 +301,42 @@ def _(w):
 @check("version")
 def _(w):
     expect(re.fullmatch(r"galvani \d+\.\d+\.\d+\n", w.done("--version").out), "not 'galvani 1.2.3'")
+    expect_equal(w.done("-V").out, w.done("--version").out, "what -V prints")
+
+
+@check("galvani alone is an overview, and help VERB is VERB --help")
+def _(w):
+    alone = w.done().out
+    expect_equal([alone == w.done(*words).out for words in (["--help"], ["-h"], ["help"])], [True] * 3, "the overview again")
+    expect(len(alone.splitlines()) < 40 and alone.count("  galvani ") == 3, "not a short overview with three commands")
+    for verb in (["inspect"], ["data"], ["data", "export"]):
+        expect(w.done("help", *verb).out == w.done(*verb, "--help").out == w.done(*verb, "-h").out, f"the helps of {verb} differ")
+        expect("Usage: galvani " + " ".join(verb) in w.done("help", *verb).out, "the usage line")
+    # What is asked for comes, whatever else is wrong.
+    expect("Usage: galvani predict" in w.done("predict", "--data", "x", "--help").out, "the help of a command that lacks something")
 
 
 def misused(w, mentions, *arguments):
-    result = w.run(*arguments)
-    expect(result.code == 2, f"exit {result.code} instead of 2: {result.err[-300:]}")
-    expect(mentions in result.err, f"does not mention {mentions!r}: {result.err[-300:]!r}")
+    w.refused(2, *arguments, names=mentions)
 
 
 add_checks("usage error", [
-    ("no verb", "subcommand"),
+    ("no verb of a group", "list, get, info or export", "data"),
+    ("help of no verb", "there is no verb 'frobnicate'", "help", "frobnicate"),
+    ("mistyped flag", "there is no --itertions in fuzz; did you mean --iterations?", "fuzz", "--itertions", 5),
+    ("flag with a letter too much", "there is no -z in inspect", "inspect", "one.onnx", "-qz"),
+    ("flag before the verb", "there is no --json before the verb", "--json", "inspect", "one.onnx"),
+    ("flag with a value", "--json of inspect takes no value", "inspect", "one.onnx", "--json=yes"),
+    ("option without its value", "--data of predict needs a value: inputs to predict", "predict", "one.onnx", "--data"),
+    ("option in the place of a value", "--data of predict needs a value", "predict", "one.onnx", "--data", "--json"),
+    ("one value of two", "--compare of cover needs 2 values", "cover", "one.onnx", "--compare", "digits"),
+    ("option twice", "--data is given twice", "predict", "one.onnx", "--data", "a", "--data", "b"),
+    ("argument too much", "'two.onnx' is more than inspect takes", "inspect", "one.onnx", "two.onnx"),
+    ("number below 1", "--iterations is 0, but must be at least 1", "fuzz", "--iterations", 0),
+    ("no whole number", "--sample is '1.5', but must be a whole number", "inspect", "one.onnx", "--sample", 1.5),
+    ("no number", "--underfit is 'much', but must be a number", "train", "--underfit", "much"),
+    ("negative seed", "--seed is '-1', but must be a whole number that is not negative", "cover", "one.onnx", "--seed", -1),
+    ("none of the choices", "--to is 'hdf', but must be folder, npz or csv", "export", "run", "--to", "hdf", "-o", "x"),
     ("unknown verb", "there is no verb 'frobnicate'", "frobnicate"),
     ("mistyped verb", "did you mean 'inspect'?", "inspct", "one.onnx"),
     ("mistyped verb of a group", "did you mean 'export'?", "data", "exprt"),
@@ -317,8 +344,8 @@ add_checks("usage error", [
     ("no model", "model", "inspect"),
     ("predict without data", "--data", "predict", "one.onnx"),
     ("train without anything", "train needs", "train"),
-    ("threads 0", "--threads", "inspect", "one.onnx", "--threads", 0),
-    ("threads as a word", "--threads", "inspect", "one.onnx", "--threads", "many"),
+    ("threads 0", "--threads is 0, but must be from 1 to 1024", "inspect", "one.onnx", "--threads", 0),
+    ("threads as a word", "--threads is 'many'", "inspect", "one.onnx", "--threads", "many"),
     ("epochs below 0", "--epochs", "train", "lenet5", *TRAIN, "--epochs", -1, "-o", "x.onnx"),
     ("mistyped data", "did you mean 'digits'?", "predict", "one.onnx", "--data", "digts"),
     ("unknown split", "train, test and pool", "predict", "one.onnx", "--data", "digits:validation"),
@@ -510,6 +537,18 @@ def _(w):
     expect(re.fullmatch("[0-9a-f]{64}", info["sha256"]), "no sha256")
 
 
+@check("one JSON rule: --json is one document, --json-lines a stream, --list has both forms")
+def _(w):
+    told = json.loads(w.done("train", "lenet1", "--data", "digits:train[0:64]", "--test", "digits:test[0:64]", "--epochs", 2, "-o",
+                             "told.onnx", "--json").out)
+    expect_equal([e["epoch"] for e in told["epochs"]], [1, 2], "the epochs of one document")
+    for verb, part, name in (("train", "architectures", "lenet5"), ("cover", "criteria", "kmnc"), ("mutate", "mutators", "rotation"),
+                             ("fuzz", "guides", "kmnc")):
+        listed = json.loads(w.done(verb, "--list", "--json").out)
+        expect(name in [entry["name"] for entry in listed[part]], f"{name} is not among the {part} of {verb}")
+        expect(name in w.done(verb, "--list").out, f"{name} is not in the list of {verb}")
+
+
 @check("inspect chooses taps")
 def _(w):
     names = [t["name"] for t in json.loads(w.done("inspect", "one.onnx", "--taps", "conv*,fc1/relu", "--json").out)["taps"]]
@@ -566,7 +605,7 @@ def _(w):
 
 
 def train_until_interrupted(w, output, number, reports, *flags):
-    process = w.start(*EIGHT, "-o", output, "--json", *flags)
+    process = w.start(*EIGHT, "-o", output, "--json-lines", *flags)
     for _ in range(reports):
         process.stdout.readline()
     process.send_signal(number)
@@ -822,6 +861,79 @@ def _(w):
     expect("warning:" not in w.done("predict", "eight.onnx", *TEST, "-o", "right.csv").err, "a warning without a reason")
 
 
+def write_colours(path, count):
+    """Images 3x28x28 of ten colours, with noise: red and blue matter as much as green."""
+    levels = [(40, 90, 200), (200, 90, 40), (40, 200, 90), (200, 40, 90), (90, 40, 200), (90, 200, 40), (20, 20, 20), (220, 220, 220),
+              (128, 60, 60), (60, 60, 128)]
+    grain, pixels = noise(28 * 28 * 3 + count), bytearray()
+    for i in range(count):
+        for c, level in enumerate(levels[i % 10]):
+            start = i + c * 28 * 28
+            pixels += grain[start:start + 28 * 28].translate(bytes(max(0, level - 20 + v % 40) for v in range(256)))
+    labels = [i % 10 for i in range(count)]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("images.npy", npy([count, 3, 28, 28], "|u1", bytes(pixels)))
+        archive.writestr("labels.npy", npy([count], "<i8", struct.pack(f"<{count}q", *labels)))
+
+
+def forget_card(path):
+    """The model without what it says of itself: a key of that length which nobody reads."""
+    content = path.read_bytes()
+    expect(b"\x0a\x07galvani\x12" in content, "there is no card to forget")
+    path.write_bytes(content.replace(b"\x0a\x07galvani\x12", b"\x0a\x07forgets\x12"))
+
+
+def guessed(w, name, card, wanted):
+    """A network trained on inputs as `card` has them, and made to forget it; --guess finds it again."""
+    data = f"{name}.npz"
+    write_colours(w / data, 400)
+    start, model = f"{name}-start.onnx", f"{name}.onnx"
+    w.done("train", "lenet5", "--data", data, "--epochs", 0, "-o", start)
+    (w / start).with_suffix(".toml").write_text(card)
+    w.done("train", start, "--data", data, "--epochs", 12, "--optimizer", "adam:lr=0.001", "--augment", "none", "-o", model)
+    forget_card(w / model)
+    command = ["inspect", model, "--data", data, "--guess"]
+    found = json.loads(w.done(*command, "--json").out)
+    best = found["presets"][0]
+    expect(best["accuracy"] > 0.9, f"the best one is right for {best['accuracy']}")
+    shown = {key: best["preprocess"].get(key) for key in wanted}
+    expect_equal(shown, wanted, f"the preprocessing found among {[(p['name'], p['accuracy']) for p in found['presets']][:3]}")
+    expect_equal(found["written"], None, "what was written without being asked")
+    toml = (w / model).with_suffix(".toml")
+    expect(not toml.exists(), "a file was written without being asked")
+    text = w.done(*command, "--write").out
+    expect(f"written to {name}.toml" in text and best["name"] in text, text)
+    expect(json.loads(w.done("inspect", model, "--data", data, "--json").out)["accuracy"] > 0.9, "other verbs do not use it")
+    before = toml.read_text()
+    w.refused(2, *command, "--write", names="is not overwritten")
+    expect_equal(toml.read_text(), before, "the file that was there")
+
+
+add_checks("inspect --guess finds", [
+    ("caffe's means in bgr", "caffe", 'range = [0, 255]\nmean = [103.939, 116.779, 123.68]\nchannels = "bgr"\n',
+     {"range": [0, 255], "mean": [103.939, 116.779, 123.68], "channels": "bgr", "std": None}),
+    ("0..255", "whole-bytes", "range = [0, 255]\n", {"range": [0, 255], "mean": None, "channels": "rgb", "std": None}),
+], guessed)
+
+
+@check("inspect --guess says what it cannot do, and others recommend it")
+def _(w):
+    shutil.copy(w / "eight.onnx", w / "forgot.onnx")
+    forget_card(w / "forgot.onnx")
+    w.refused(2, "inspect", "forgot.onnx", "--guess", names="--data")
+    w.refused(2, "inspect", "forgot.onnx", "--write", names="--guess")
+    result = w.done("predict", "forgot.onnx", *TEST, "--range", "0..0.01", "-o", "doubtful.csv")
+    expect("`galvani inspect forgot.onnx --data 'digits:test[0:300]' --guess`" in result.err, result.err)
+    w.done("data", "export", "digits:test[0:200]", "--to", "npz", "-o", "plain.npz")
+    with zipfile.ZipFile(w / "plain.npz") as plain, zipfile.ZipFile(w / "shifted.npz", "w") as shifted:
+        labels = struct.unpack("<200q", plain.read("labels.npy")[-1600:])
+        shifted.writestr("images.npy", plain.read("images.npy"))
+        shifted.writestr("labels.npy", npy([200], "<i8", struct.pack("<200q", *((label + 3) % 10 for label in labels))))
+    failed = w.run("inspect", "forgot.onnx", "--data", "shifted.npz", "--guess", "--write")
+    expect_equal(failed.code, 3, "the exit code with labels of other classes")
+    expect("more often than chance" in failed.err and not (w / "forgot.toml").exists(), failed.err)
+
+
 @check("unlabelled images have predictions and no accuracy")
 def _(w):
     w.done("data", "export", "digits:test[0:6]", "-o", "labelled", "--to", "folder")
@@ -1040,7 +1152,7 @@ def store(folder):
 
 @check("fuzz, stats, replay, export")
 def _(w):
-    lines = [json.loads(line) for line in w.done(*fuzz("--json", folder="all-run")).out.splitlines()]
+    lines = [json.loads(line) for line in w.done(*fuzz("--json-lines", folder="all-run")).out.splitlines()]
     expect_equal([line["event"] for line in (lines[0], lines[-2], lines[-1])], ["started", "finished", "summary"], "the events")
     stats = json.loads(w.done("stats", "all-run", "--json").out)
     expect_equal({k: stats[k] for k in lines[-1] if k != "event"}, {k: v for k, v in lines[-1].items() if k != "event"}, "stats")
@@ -1086,7 +1198,7 @@ def _(w):
 def _(w):
     w.done(*fuzz(folder="at-once", iterations=40))
     w.done(*fuzz(folder="in-parts", iterations=12))
-    again = [json.loads(line) for line in w.done(*fuzz("--json", "--threads", 1, folder="in-parts", iterations=40)).out.splitlines()]
+    again = [json.loads(line) for line in w.done(*fuzz("--json-lines", "--threads", 1, folder="in-parts", iterations=40)).out.splitlines()]
     expect_equal((again[0]["resumed"], again[0]["iterations"]), (True, 12), "the start of the second part")
     expect_equal(store(w / "in-parts") == store(w / "at-once"), True, "the store equal to that of one go")
     w.done(*fuzz(folder="by-name", iterations=12))
@@ -1317,7 +1429,7 @@ def _(w):
 def _(w):
     network, other = style_network(0.9, 0.05), style_network(0.8, 0.1)
     (w / "style.onnx").write_bytes(network)
-    command = fuzz("--mutators", "style-net:model=style.onnx,output=0..1,nsgen", "--json", folder="styled", guide="random",
+    command = fuzz("--mutators", "style-net:model=style.onnx,output=0..1,nsgen", "--json-lines", folder="styled", guide="random",
                    iterations=10**9)
     process = w.start(*command)
     try:
@@ -1509,7 +1621,7 @@ def _(w):
         expect(any("no campaign writes" in line for line in damage("elsewhere")["damage"]), "check does not say so")
 
     # Killed, it is sound as far as it goes; going on seals it again.
-    process = w.start(*fuzz("--json", folder="check-killed", iterations=10**9))
+    process = w.start(*fuzz("--json-lines", folder="check-killed", iterations=10**9))
     process.stdout.readline()
     time.sleep(1)
     w.refused(4, "check", "check-killed", names="a process works in this folder")
@@ -1783,7 +1895,7 @@ def _(w):
                     ["mutate", *given, "--mutators", "blur", "-o", os.fsdecode(b"s\xff.png")]):
         json.loads(w.done(*command, "--json").out)
         w.done(*command)
-    lines = w.done("train", "lenet1", *given, "--epochs", 1, "-o", os.fsdecode(b"t\xff.onnx"), "--json").out.splitlines()
+    lines = w.done("train", "lenet1", *given, "--epochs", 1, "-o", os.fsdecode(b"t\xff.onnx"), "--json-lines").out.splitlines()
     expect_equal(len([json.loads(line) for line in lines]), 2, "the lines of training")
     w.done("predict", os.fsdecode(b"t\xff.onnx"), *given)
     for iterations in (4, 8):  # the second time it goes on
@@ -1834,7 +1946,7 @@ def _(w):
 
 def stopped_fuzz(w, number, code, ignored=()):
     folder = f"stopped-{number}-{len(ignored)}"
-    command = [w.binary, *map(str, fuzz("--json", folder=folder, iterations=10**9))]
+    command = [w.binary, *map(str, fuzz("--json-lines", folder=folder, iterations=10**9))]
     process = subprocess.Popen(command, cwd=w.folder, env=w.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                preexec_fn=lambda: [signal.signal(each, signal.SIG_IGN) for each in ignored])
     try:
@@ -1849,7 +1961,8 @@ def stopped_fuzz(w, number, code, ignored=()):
     finally:
         process.kill()
     expect_equal(process.returncode, code, f"the exit code after signal {number}")
-    expect("the same command goes on" in err, err)
+    expect("the same command goes on" in err and "error" not in err, err)
+    expect_equal(json.loads(out.splitlines()[-1])["event"], "summary", "the last thing said")
     done = json.loads(w.done("stats", folder, "--json").out)["iterations"]
     w.done(*fuzz(folder=folder, iterations=done + 4))
     w.done(*fuzz(folder=f"not-{folder}", iterations=done + 4))

@@ -34,7 +34,7 @@ def main():
         for kill in range(1, kills + 1):
             lines = w.folder / "lines.json"
             with lines.open("w") as out:
-                process = w.start(*settings, "--iterations", 10**9, "-o", "run", "--json", stdout=out,
+                process = w.start(*settings, "--iterations", 10**9, "-o", "run", "--json-lines", stdout=out,
                                   stderr=subprocess.PIPE)
                 time.sleep(rng.uniform(0, longest))
                 if process.poll() is not None:

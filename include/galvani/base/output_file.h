@@ -50,6 +50,9 @@ class OutputFile {
   std::string buffer_;
 };
 
+// Error(environment) if an OutputFile could not be made there now: asked before long work. Nothing is made or opened.
+void check_output(const std::filesystem::path& path);
+
 // A file that an OutputFile made and that is not wanted any more; nothing happens if there is none.
 void remove_output(const std::filesystem::path& path);
 

@@ -19,4 +19,7 @@ std::string csv_name(std::string_view text);
 // The cells of one line (without its newline); a doubled quote inside quotes is one quote.
 std::vector<std::string> split_csv_line(std::string_view line);
 
+// As a word of a command line that is shown to be typed: quoted only if a shell would read it otherwise.
+std::string shell_word(std::string_view text);
+
 }  // namespace galvani

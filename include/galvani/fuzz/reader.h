@@ -47,7 +47,8 @@ class CampaignReader {
   std::int64_t classes() const { return record().classes; }
 
   CampaignCounters counters() const;
-  double seconds() const;  // of work
+  double seconds() const;     // of work
+  std::string begun() const;  // "2026-11-16 19:05 UTC"; empty: not known
   // At most `points` of them, evenly spaced by batch, the first and the last included; 0: all. The first is the state
   // before the first batch: what the seeds cover.
   std::vector<TimelinePoint> timeline(std::size_t points = 0) const;
@@ -57,6 +58,7 @@ class CampaignReader {
 
   std::vector<SeedRecord> seeds() const;
   SeedFigures seed_figures() const;
+  std::vector<std::int64_t> broken_at() const;     // the iteration in which each broken seed broke, in order
   std::string seed_name(std::int64_t seed) const;  // the file it was in, or "item 17" of the data
   std::vector<WrongSeedRecord> wrong_seeds() const;
   std::vector<FaultRecord> faults(const FaultFilter& filter = {}) const;

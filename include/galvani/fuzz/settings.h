@@ -107,6 +107,8 @@ struct CampaignRecord {
   std::string identity() const;
   // What the user chose, as (name, text), in the order of for_each_setting.
   std::vector<std::pair<std::string, std::string>> choices() const;
+  // What to type for the same campaign in another folder.
+  std::string command() const;
   // One sentence a difference that matters, such as "guide is kmnc:k=100 there and nc:threshold=0.75 here"; empty: it
   // is the same campaign. Paths and versions do not matter, content does.
   std::vector<std::string> differences(const CampaignRecord& wanted) const;

@@ -74,8 +74,12 @@ class Scoring {
 
 Evaluation evaluate(Network& network, const DataView& data);
 
-// A sentence to warn with if the accuracy is far below what the card says, or near chance; the first suspect is the
-// preprocessing.
-std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation);
+// Whether so many images leave room for chance to have given this accuracy, or little more than chance.
+bool near_chance(double accuracy, double chance, std::int64_t images);
+
+// A sentence to warn with if the accuracy is far below what the card says, near chance, or low while the preprocessing
+// is only assumed: that is the first suspect, and the sentence ends with the command that looks into it. `data` is the
+// spec of what was evaluated.
+std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation, const std::string& data);
 
 }  // namespace galvani

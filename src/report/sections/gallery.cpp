@@ -47,7 +47,7 @@ class GallerySection : public Section {
  public:
   std::string name() const override { return "gallery"; }
   Places make(const PageSubject& subject, Json& data, Page& page) const override {
-    Gallery gallery = make_gallery(subject.reader, subject.options.most, data);
+    Gallery gallery = make_gallery(subject.reader, subject.options, data);
     page.shown = gallery.shown;
     page.images = gallery.images;
     page.bad = gallery.bad;

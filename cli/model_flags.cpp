@@ -1,5 +1,6 @@
 #include "model_flags.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -51,10 +52,17 @@ void ModelFlags::add_data_flags(Verb& verb) {
   verb.add_flag("--skip-broken", flags.skip_broken, "leave out files that cannot be read").group(group);
 }
 
-ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split) {
+ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split,
+                            bool with_labels) {
   OpenedData opened(spec, default_split);
   std::unique_ptr<Network> network = flags.load(opened.type());
-  DataView data = opened.view(input_needs(*network));
+  InputNeeds needs = input_needs(*network);
+  if (!with_labels) needs.classes = 0;
+  DataView data = opened.view(needs);
+  if (!with_labels) {
+    data.class_names.clear();
+    data.labels = at::full_like(data.labels, Labelled::kUnlabelled);
+  }
   return {std::move(network), std::move(data)};
 }
 

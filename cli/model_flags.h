@@ -31,7 +31,9 @@ struct ModelAndData {
   std::unique_ptr<Network> network;
   DataView data;
 };
-ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split = "test");
+// Without labels, names of folders need not be classes of the model, and every input is unlabelled.
+ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split = "test",
+                            bool with_labels = true);
 
 std::string join_shape(const std::vector<std::int64_t>& shape);  // "3x32x32"
 

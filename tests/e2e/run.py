@@ -796,6 +796,21 @@ def _(w):
            "words of a table are not matched")
 
 
+@check("photos are fuzzed, in albums too")
+def _(w):
+    (w / "albums.onnx").write_bytes(colour_network(8))
+    (w / "albums.toml").write_text('classes = ["red", "green", "blue"]\n')
+    write_photos(w / "classes-of-photos")
+    budget = ["--guide", "random", "--iterations", 20, "--plain"]
+    w.done("fuzz", "albums.onnx", "--data", "classes-of-photos/", *budget, "-o", "run-photos")
+    w.done("replay", "run-photos")
+    write_photos(w / "albums/photos")
+    (w / "albums/photos/red").rename(w / "albums/Sommer")
+    (w / "albums/photos/green").rename(w / "albums/Winter")
+    w.refused(3, "fuzz", "albums.onnx", "--data", "albums/", *budget, "-o", "run-albums", names="no class 'Sommer', 'Winter'")
+    w.done("fuzz", "albums.onnx", "--data", "albums/", *budget, "-o", "run-albums", "--labels", "model")
+
+
 @check("memory does not grow with the number of inputs")
 def _(w):
     def peak(*arguments):

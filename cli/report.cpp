@@ -3,6 +3,7 @@
 #include "campaign_flags.h"
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/report/page.h"
@@ -32,6 +33,7 @@ void run(Common& common, const ReportFlags& flags) {
   CampaignReader reader(flags.folder);
   std::filesystem::path output = flags.output;
   if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
+  check_output(output);
   Page page = make_page(reader, flags.page);
   write_file(output, page.html);
   if (common.json) {

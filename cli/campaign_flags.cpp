@@ -28,10 +28,29 @@ void add_counters(const CampaignCounters& c, Json& to) {
   to["coverage"] = c.coverage();
 }
 
+namespace {
+
+// Of the tried seeds the share that a change of at most this size broke.
+Json broken_by_change(const SeedFigures& seeds) {
+  Json all = Json::array();
+  if (seeds.smallest.empty()) return all;
+  for (double step : change_steps()) all.push_back({{"change", step}, {"share", seeds.broken_by(step)}});
+  return all;
+}
+
+}  // namespace
+
 Json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
   const CampaignCounters& c = s.counters;
   const CampaignRecord& record = reader.record();
   Json j = {{"folder", reader.folder().string()},
+            {"seeds", s.seeds.seeds},
+            {"tried_seeds", s.seeds.tried},
+            {"broken_seeds", s.seeds.broken},
+            {"broken_share", s.seeds.share()},
+            {"broken_by_change", broken_by_change(s.seeds)},
+            {"base_accuracy", s.seeds.accuracy()},
+            {"preprocessing_assumed", record.preprocess_assumed},
             {"model", record.model},
             {"data", record.data},
             {"guide", record.settings.guide},
@@ -54,6 +73,8 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
   const CampaignCounters& c = s.counters;
   Table table({"", ""});
   auto n = [](std::int64_t value) { return format_count(value); };
+  table.add({"seeds", seeds_text(s.seeds)});
+  if (std::string changes = changes_text(s.seeds); !changes.empty()) table.add({"smallest change", changes});
   table.add({"faults", fmt::format("{} of {} valid mutants ({:.2f}%), {} distinct images", n(c.faults), n(c.valid),
                                    s.rft_all * 100, n(c.distinct_faults))});
   if (s.not_a_number > 0)

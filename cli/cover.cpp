@@ -16,6 +16,7 @@
 #include "galvani/base/text.h"
 #include "galvani/data/export.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 #include "gate_flags.h"
 #include "verb.h"
 
@@ -276,8 +277,7 @@ void run(Common& common, CoverFlags& flags) {
   bool compare = !flags.compare.empty();
   if (compare != flags.data.empty()) bad_usage("give either --data or --compare A B");
   flags.gates.check(compare ? difference_figure_names(flags.criteria) : cover_figure_names(flags.criteria));
-  DataView data = open_data(compare ? flags.compare[0] : flags.data);
-  std::unique_ptr<Network> network = flags.model.load(data.type());
+  auto [network, data] = load_with_data(flags.model, compare ? flags.compare[0] : flags.data);
   Tracer tracer = flags.neurons.tracer(*network);
   CoverRequest request{flags.criteria,
                        find_profile(tracer, Spec::parse_list(flags.criteria), flags.profile, common.seed),
@@ -286,7 +286,7 @@ void run(Common& common, CoverFlags& flags) {
                        !flags.minimised.empty()};
   if (compare) {
     request.by_class = request.minimise = false;
-    run_compare(common, flags, tracer, request, data, open_data(flags.compare[1]));
+    run_compare(common, flags, tracer, request, data, open_data_for(*network, flags.compare[1]));
     return;
   }
   CoverResult result = measure_coverage(tracer, data, request);

@@ -3,7 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -23,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kPiece = 1024;  // inputs looked at together
+constexpr std::size_t kNamedDuplicates = 3;
+constexpr std::int64_t kMixedSide = 224;  // what images of different sizes are looked at in
 
 std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return fmt::format("{}x{}x{}", channels, height, width);
@@ -111,8 +113,11 @@ struct Statistics {
   std::vector<double> deviation;
   std::int64_t low = 0;
   std::int64_t high = 0;
-  std::int64_t duplicates = 0;  // inputs equal to an earlier one
+  std::int64_t duplicates = 0;                                          // inputs equal to an earlier one
+  std::vector<std::pair<std::int64_t, std::int64_t>> first_duplicates;  // and the earlier one
 };
+
+using Sizes = std::vector<std::pair<SampleType, std::int64_t>>;
 
 // From histograms of the values: exact, and no copy of them in floating point. [channels, values that are possible]
 at::Tensor add_histograms(const at::Tensor& rows, const SampleType& type, at::Tensor histograms) {
@@ -135,14 +140,18 @@ Statistics measure(const DataView& data) {
   }
   const SampleType& type = data.type();
   at::Tensor histograms;
-  std::unordered_set<std::string> seen;  // SHA-256 of every one
+  std::unordered_map<std::string, std::int64_t> seen;  // SHA-256 of every one
   Progress progress("reading", data.size(), type.noun());
-  data.for_each_piece(kPiece, [&](const at::Tensor& rows, std::int64_t) {
+  data.for_each_piece(kPiece, [&](const at::Tensor& rows, std::int64_t first) {
     histograms = add_histograms(rows, type, histograms);
     const char* bytes = static_cast<const char*>(rows.data_ptr());
     for (std::int64_t i = 0; i < rows.size(0); ++i) {
       std::string hash = sha256({bytes + static_cast<std::size_t>(i) * type.bytes(), type.bytes()});
-      if (!seen.insert(hash.substr(0, 32)).second) ++result.duplicates;
+      auto [earlier, fresh] = seen.emplace(hash.substr(0, 32), first + i);
+      if (fresh) continue;
+      ++result.duplicates;
+      if (result.first_duplicates.size() < kNamedDuplicates)
+        result.first_duplicates.emplace_back(first + i, earlier->second);
     }
     progress.advance(rows.size(0));
   });
@@ -166,20 +175,51 @@ std::string numbers_text(const std::vector<double>& numbers) {
   return text;
 }
 
-void print_info(const DataView& data, const Statistics& statistics, const std::string& sheet) {
+// "640x480 colour (12), 320x240 gray (3), 5 others"
+std::string sizes_text(const Sizes& sizes) {
+  constexpr std::size_t kShown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sizes.size(), kShown); ++i) {
+    const SampleType& type = sizes[i].first;
+    text += fmt::format("{}{}x{} {} ({})", i == 0 ? "" : ", ", type.shape[2], type.shape[1],
+                        type.shape[0] == 1 ? "gray" : "colour", format_count(sizes[i].second));
+  }
+  return sizes.size() > kShown ? fmt::format("{}, {} others", text, sizes.size() - kShown) : text;
+}
+
+std::string input_name(const DataView& data, std::int64_t row) {
+  return data.files.empty() ? std::to_string(row) : data.file(row);
+}
+
+std::string duplicates_text(const DataView& data, const Statistics& statistics) {
+  std::string text = format_count(statistics.duplicates);
+  if (data.files.empty()) return text;
+  for (std::size_t i = 0; i < statistics.first_duplicates.size(); ++i) {
+    auto [later, earlier] = statistics.first_duplicates[i];
+    text += fmt::format("{}{} is {}", i == 0 ? ": " : ", ", input_name(data, later), input_name(data, earlier));
+  }
+  return text + (statistics.duplicates > static_cast<std::int64_t>(kNamedDuplicates) ? ", ..." : "");
+}
+
+void print_info(const DataView& data, const Sizes& sizes, const Statistics& statistics, const std::string& sheet) {
   const SampleType& type = data.type();
   bool images = type.kind == SampleKind::image;
   auto line = [](const std::string& key, const std::string& value) { say("  {:<12}{}\n", key, value); };
   say("{}\n", data.name);
   line(type.noun(), format_count(data.size()));
-  line("shape", type.shape_text());
+  if (sizes.size() > 1) {
+    line("sizes", sizes_text(sizes));
+    line("", fmt::format("(measured and drawn at {}, a model gets its own size)", type.shape_text()));
+  } else {
+    line("shape", type.shape_text());
+  }
   if (!images)
     line("length", fmt::format("{:.3f} s", static_cast<double>(type.shape[1]) / static_cast<double>(type.rate)));
   std::string value = images ? "pixel" : "value";
   line(value + " mean", numbers_text(statistics.mean));
   line(value + " std", numbers_text(statistics.deviation));
   line(value + " range", fmt::format("{} to {}", statistics.low, statistics.high));
-  line("duplicates", format_count(statistics.duplicates));
+  line("duplicates", duplicates_text(data, statistics));
   if (images) line("sheet", sheet);
   say("\n");
   Table table({">label", "class", fmt::format(">{}", type.noun()), ">share"});
@@ -201,8 +241,15 @@ std::string default_sheet(const std::string& spec) {
   return stem + (first.split.empty() ? "" : "-" + first.split) + "-sheet.png";
 }
 
-void inform(const std::string& spec, std::string sheet, const Common& common) {
-  DataView data = open_data(spec);
+void inform(const std::string& spec, std::string sheet, bool skip_broken, const Common& common) {
+  OpenedData opened(spec);
+  InputNeeds needs;
+  needs.intake.skip_broken = skip_broken;
+  Sizes sizes = opened.sizes();
+  bool mixed = sizes.size() > 1 && sizes[0].first.kind == SampleKind::image;
+  if (mixed) needs.shape = {3, kMixedSide, kMixedSide};
+  if (mixed) needs.intake.resize = Intake::Resize::fit;
+  DataView data = opened.view(needs);
   const SampleType& type = data.type();
   bool images = type.kind == SampleKind::image;
   if (!images && !sheet.empty())
@@ -211,7 +258,7 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
   Statistics statistics = measure(data);
   if (images) write_sheet(data, sheet);
   if (!common.json) {
-    print_info(data, statistics, sheet);
+    print_info(data, sizes, statistics, sheet);
     return;
   }
   Json classes = Json::array();
@@ -228,6 +275,13 @@ void inform(const std::string& spec, std::string sheet, const Common& common) {
                  {"duplicates", statistics.duplicates},
                  {"unlabelled", statistics.unlabelled},
                  {"classes", classes}};
+  if (mixed) {
+    result["sizes"] = Json::array();
+    for (const auto& [size, count] : sizes) result["sizes"].push_back({{"shape", size.shape}, {"images", count}});
+  }
+  for (const auto& [later, earlier] : statistics.first_duplicates) {
+    if (!data.files.empty()) result["first_duplicates"].push_back({data.file(later), data.file(earlier)});
+  }
   if (images) {
     result["sheet"] = sheet;
   } else {
@@ -245,7 +299,9 @@ void add_info(Verb& data, Common& common) {
   auto sheet = std::make_shared<std::string>();
   info.add_option("data", *spec, "what to look at, such as mnist:test[:1000] or a path").required();
   info.add_option("-o,--output", *sheet, "where to draw the contact sheet (default: <name>-sheet.png)");
-  info.callback([spec, sheet, &common] { inform(*spec, *sheet, common); });
+  auto skip_broken = std::make_shared<bool>(false);
+  info.add_flag("--skip-broken", *skip_broken, "leave out files that cannot be read");
+  info.callback([=, &common] { inform(*spec, *sheet, *skip_broken, common); });
 }
 
 // --- export
@@ -254,10 +310,13 @@ struct ExportRequest {
   std::string spec;
   std::string output;
   std::string format = "folder";
+  bool skip_broken = false;
 };
 
 void export_data(const ExportRequest& request, const Common& common) {
-  DataView data = open_data(request.spec);
+  InputNeeds needs;
+  needs.intake.skip_broken = request.skip_broken;
+  DataView data = OpenedData(request.spec).view(needs);
   if (request.format == "folder") write_sample_folder(data, request.output);
   if (request.format == "npz") write_npz_dataset(data.load(), request.output);
   if (request.format == "idx") {
@@ -282,6 +341,7 @@ void add_export(Verb& data, Common& common) {
   verb.add_option("--to", request->format, "folder (PNG files and labels.csv), npz, or idx")
       .check(OneOf{{"folder", "npz", "idx"}})
       .show_default();
+  verb.add_flag("--skip-broken", request->skip_broken, "leave out files that cannot be read");
   verb.callback([request, &common] { export_data(*request, common); });
 }
 

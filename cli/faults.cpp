@@ -75,6 +75,8 @@ Json fault_json(const CampaignReader& reader, const FaultRecord& fault) {
           {"kept", fault.kept()},
           {"distinct", fault.distinct},
           {"seed", fault.seed},
+          {"from", reader.seed_name(fault.seed)},
+          {"change", fault.change},
           {"lineage", reader.lineage(fault).rules},
           {"file", fault.file},
           {"remarks", remarks_on(fault)}};
@@ -82,6 +84,7 @@ Json fault_json(const CampaignReader& reader, const FaultRecord& fault) {
 
 std::vector<FaultRecord> matches(const CampaignReader& reader, FaultQuery query, std::int64_t most) {
   query.filter.most = most;
+  query.filter.by_turns = most > 0;
   std::vector<FaultRecord> result;
   for_each_match(reader, query, [&](const FaultRecord& fault) { result.push_back(fault); });
   return result;
@@ -119,15 +122,17 @@ void list(const Common& common, const FaultsFlags& flags, const CampaignReader& 
   }
   say("{}", table.str());
   if (groups.size() > kGroupsShown) say("and {} more pairs\n", groups.size() - kGroupsShown);
-  Table each({">fault", "true → predicted", ">confidence", "", "lineage", "file"});
+  Table each({">fault", "from", "true → predicted", ">confidence", ">change", "", "lineage", "file"});
   for (const FaultRecord& fault : faults)
-    each.add({std::to_string(fault.id), pair_text(reader, fault.label, fault.predicted),
-              fmt::format("{:.1f}%", fault.confidence * 100),
+    each.add({std::to_string(fault.id), printable(reader.seed_name(fault.seed), 40),
+              pair_text(reader, fault.label, fault.predicted), fmt::format("{:.1f}%", fault.confidence * 100),
+              fault.change > 0 ? fmt::format("{:.1f}%", fault.change * 100) : "",
               std::string(fault.kept() ? "kept" : "") + (fault.distinct ? "" : " again"),
               printable(lineage_text(reader.lineage(fault).rules), 70), fault.file});
   say("\n{}", each.str());
   if (static_cast<std::int64_t>(faults.size()) < all)
-    say("{} of {} are listed; --most 0 lists all\n", format_count(flags.most), format_count(all));
+    say("{} of {} are listed, one of every seed first; --most 0 lists all\n", format_count(flags.most),
+        format_count(all));
 }
 
 void cluster(const Common& common, const FaultsFlags& flags, const CampaignReader& reader) {

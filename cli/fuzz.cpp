@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <any>
+#include <array>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,7 +13,10 @@
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
+#include "galvani/base/log.h"
+#include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/data/spec.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/method.h"
@@ -19,6 +24,7 @@
 #include "galvani/fuzz/summary.h"
 #include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 #include "galvani/report/junit.h"
 #include "gate_flags.h"
 #include "list_json.h"
@@ -31,11 +37,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kUsualIterations = 10000;
+constexpr const char* kGuideWithoutProfile = "nlc";
 
 struct FuzzFlags {
   ModelFlags model;
   NeuronFlags neurons;
   ProfileFlags profile;
+  bool own_split = false;    // the training data were chosen, not given
+  bool usual_guide = false;  // likewise
   CampaignSettings settings;
   std::string data;
   std::string folder;
@@ -109,6 +118,20 @@ bool is_own_flag(std::string_view name) {
   return name != "seed" && name != "taps" && name != "neurons";
 }
 
+bool names_profile(const FuzzFlags& flags) {
+  return !flags.profile.file.empty() || !flags.profile.train.empty();
+}
+
+// A folder of its own for a campaign that is given none.
+std::string usual_folder(const std::string& model) {
+  std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> date{};
+  std::strftime(date.data(), date.size(), "%Y%m%d-%H%M%S", &local);
+  return (fs::path("galvani-runs") / (fs::path(model).stem().string() + "-" + date.data())).string();
+}
+
 Budget budget_of(const FuzzFlags& flags) {
   Budget budget{flags.iterations, flags.time.empty() ? 0 : parse_duration(flags.time), flags.outputs, flags.faults};
   bool none = flags.iterations == 0 && flags.time.empty() && flags.outputs == 0 && flags.faults == 0;
@@ -119,7 +142,14 @@ Budget budget_of(const FuzzFlags& flags) {
 // What the guide compares with; a campaign that is gone on with has kept it.
 std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& tracer, std::string& source) {
   std::vector<Spec> criteria = guide_criteria(Spec::parse(flags.settings.guide));
-  if (!needs_profile(criteria, tracer.layout())) return nullptr;
+  if (!needs_profile(criteria, tracer.layout())) {
+    if (flags.usual_guide)
+      log::info("guide {}, which needs no training data (--guide says otherwise)", flags.settings.guide);
+    return nullptr;
+  }
+  if (flags.own_split)
+    log::info("guide {}, compared with {} (--guide, --train and --profile say otherwise)", flags.settings.guide,
+              flags.profile.train);
   source = flags.profile.str();
   KeptProfile kept;
   if (is_campaign(flags.folder)) {
@@ -154,7 +184,10 @@ void take_from_record(const Verb& verb, Common& common, FuzzFlags& flags) {
 
 // What was not given comes from the method, or from what the guide's paper uses.
 CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
+  // What a campaign that exists was begun with stays, unless a command says otherwise, which is then refused.
+  bool exists = is_campaign(flags.folder) && flags.method.empty();
   CampaignSettings chosen;
+  if (exists) chosen = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").settings;
   if (!flags.method.empty()) chosen = find_method(flags.method).settings;
   std::map<std::string, std::any> given;
   for_each_setting(flags.settings, [&](const SettingInfo& info, const auto& value) {
@@ -164,10 +197,13 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
     if (auto it = given.find(info.name); it != given.end())
       value = std::any_cast<std::decay_t<decltype(value)>>(it->second);
   });
+  if (!exists && flags.method.empty() && !verb.was_given("--guide") && !names_profile(flags)) {
+    chosen.guide = kGuideWithoutProfile;
+  }
   GuideDefaults defaults = guide_defaults(Spec::parse(chosen.guide));
-  bool from_method = !flags.method.empty() && !verb.was_given("--guide");
-  if (!verb.was_given("--scheduler") && !from_method) chosen.scheduler = defaults.scheduler;
-  if (!verb.was_given("--generator") && !from_method) chosen.generator = defaults.generator;
+  bool settled = exists || (!flags.method.empty() && !verb.was_given("--guide"));
+  if (!verb.was_given("--scheduler") && !settled) chosen.scheduler = defaults.scheduler;
+  if (!verb.was_given("--generator") && !settled) chosen.generator = defaults.generator;
   Spec generator = Spec::parse(chosen.generator);
   auto give = [&](const char* option, const std::string& value) {
     if (value.empty()) return;
@@ -185,9 +221,9 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
 }
 
 // The training data that the guide absorbs, the same sample as a profile's.
-std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags) {
+std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags, const Network& network) {
   if (flags.settings.absorb != "train" || flags.profile.train.empty() || is_campaign(flags.folder)) return nullptr;
-  DataView train = open_data(flags.profile.train, "train");
+  DataView train = open_data_for(network, flags.profile.train, "train");
   return std::make_unique<Dataset>(
       profile_sample(train, parse_profile_size(flags.profile.size), flags.settings.seed).load());
 }
@@ -201,10 +237,18 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (from_record) take_from_record(verb, common, flags);
   if (flags.model.model.empty()) bad_usage("name a model, or with -o a campaign to go on with");
   if (flags.data.empty()) bad_usage("--data is missing: which inputs to start from, such as mnist:test");
-  if (flags.folder.empty()) bad_usage("-o is missing: the campaign's folder");
+  if (!from_record) flags.data = absolute_spec(flags.data);
+  if (!flags.style.empty()) flags.style = absolute_spec(flags.style);
+  if (!flags.profile.train.empty()) flags.profile.train = absolute_spec(flags.profile.train);
+  if (!names_profile(flags) && !is_campaign(flags.folder)) {
+    // A known set has training data of its own.
+    flags.profile.train = training_split_of(flags.data);
+    flags.own_split = !flags.profile.train.empty();
+  }
   flags.gates.check(names_of(figures_of(CampaignSummary())));
   Budget budget = budget_of(flags);
   CampaignSettings& settings = flags.settings;
+  flags.usual_guide = flags.method.empty() && !verb.was_given("--guide") && !is_campaign(flags.folder);
   if (!from_record) settings = resolve(verb, flags);
   settings.seed = common.seed;
   settings.taps = flags.neurons.taps;
@@ -217,9 +261,10 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     bool as_asked = (asked == 0 || asked == then.micro_batch) && (!flags.model.options.unfused || !then.fused);
     if (as_asked) flags.model.options.execution = then;
   }
-  Dataset data = load_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(data.type());
+  auto [network, view] = load_with_data(flags.model, flags.data);
+  Dataset data = view.load();
   check_fits(*network, data.images, data.name);
+  if (settings.labels == "model") data.labels = predict(*network, data.images).labels;
   Tracer tracer = flags.neurons.tracer(*network);
   std::string source;
   std::shared_ptr<const Profile> profile = get_profile(flags, tracer, source);
@@ -227,8 +272,10 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
   std::optional<Error> stopped;
   {
-    std::unique_ptr<Dataset> train = absorbed_data(flags);
+    std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
+    CampaignReader begun(flags.folder);
+    if (!common.json) say("{}\n", base_text(begun.record(), begun.seed_figures()));
     bool plain = flags.plain || common.quiet;
     std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener()
                                          : plain || common.json ? make_progress_listener()
@@ -254,6 +301,11 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   }
   // What was done so far has been told; conditions are on what was meant to be done.
   if (stopped) throw Error(*stopped);
+  if (summary.counters.mutants > 0 && summary.counters.valid == 0)
+    bad_usage(
+        "none of {} candidates was valid, so nothing was tested; widen --alpha and --beta, or choose another "
+        "--generator",
+        format_count(summary.counters.mutants));
   flags.gates.judge(common, figures_of(summary),
                     {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
                     [&] { return fault_lines(reader); });
@@ -265,6 +317,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<FuzzFlags>();
   Verb& verb = make_verb(
       app, common, "fuzz", "find inputs that break a network",
+      "  galvani fuzz lenet5.onnx --data mnist:test\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --guide kmnc -o run1\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide nlc --time 10m -o run2\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --method dh-n -o run5\n"
@@ -274,13 +327,17 @@ void add_fuzz_verb(Verb& app, Common& common) {
       "  galvani fuzz --list\n"
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
-  runs_models(verb, common, [flags] { return Confinement{{flags->folder}, {flags->gates.junit}}; });
+  runs_models(verb, common, [flags] {
+    if (flags->folder.empty() && !flags->model.model.empty()) flags->folder = usual_folder(flags->model.model);
+    return Confinement{{flags->folder}, {flags->gates.junit}};
+  });
   has_news(verb, common);
   flags->model.add_to(verb, /*required=*/false);
   flags->neurons.add_to(verb);
   flags->profile.add_to(verb);
   verb.add_option("--data", flags->data, "labelled inputs; those the model gets right are the seeds");
-  verb.add_option("-o,--output", flags->folder, "the campaign's folder; one that exists is gone on with");
+  verb.add_option("-o,--output", flags->folder,
+                  "the campaign's folder; one that exists is gone on with (default: a new one in galvani-runs)");
   verb.add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
   verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
   for_each_setting(flags->settings, [&](const SettingInfo& info, auto& value) {

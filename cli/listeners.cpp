@@ -34,8 +34,8 @@ class ProgressListener : public Listener {
     }
     if (!running_) begin(status);
     progress_->note(fmt::format(
-        "{} iterations, {} faults, {} kept, coverage {}, corpus {}", format_count(status.counters.iterations),
-        format_count(status.counters.faults), format_count(status.counters.kept),
+        "{} of {} tried seeds broke, {} faults, {} kept, coverage {}, corpus {}", format_count(status.broken_seeds),
+        format_count(status.tried_seeds), format_count(status.counters.faults), format_count(status.counters.kept),
         coverage_text({status.counters.covered, status.counters.coverable}), format_count(status.corpus)));
     progress_->advance(status.counters.mutants - mutants_);
     mutants_ = status.counters.mutants;
@@ -69,6 +69,9 @@ class ProgressListener : public Listener {
 
 Json status_json(const CampaignStatus& status) {
   Json j = {{"not_a_number", status.not_a_number},
+            {"seeds", status.seeds},
+            {"tried_seeds", status.tried_seeds},
+            {"broken_seeds", status.broken_seeds},
             {"corpus", status.corpus},
             {"seconds", status.seconds},
             {"rate", status.rate}};
@@ -89,7 +92,6 @@ class JsonListener : public Listener {
     j["event"] = "started";
     j["folder"] = status.folder;
     j["resumed"] = status.resumed;
-    j["seeds"] = status.seeds;
     j["wrong_seeds"] = status.wrong_seeds;
     j["guide"] = status.record->settings.guide;
     print(j);

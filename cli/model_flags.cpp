@@ -2,12 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
+#include "galvani/base/files.h"
+#include "galvani/model/inputs.h"
+
 namespace galvani::cli {
+namespace {
+
+constexpr std::uint64_t kMaxClassFile = std::uint64_t{16} << 20;
+
+}  // namespace
 
 void ModelFlags::add_to(Verb& verb, bool required) {
   Option option = verb.add_option("model", model, "ONNX or TorchScript file");
   if (required) option.required();
   add_preprocessing(verb);
+  add_data_flags(verb);
 }
 
 void ModelFlags::add_preprocessing(Verb& verb) {
@@ -28,8 +39,34 @@ void ModelFlags::add_preprocessing(Verb& verb) {
       .group("Common");
 }
 
+void ModelFlags::add_data_flags(Verb& verb) {
+  CardFlags& flags = options.flags;
+  const char* group = "Images and labels as they are found";
+  verb.add_option("--resize", flags.resize,
+                  "images of other sizes: 256 (short side), exact, fit or pad (default: the model's card, else fit)")
+      .group(group);
+  verb.add_option("--crop", flags.crop, "centre to cut out after --resize, such as 224").group(group);
+  verb.add_option("--classes", flags.classes, "the model's class names: a,b,c or a text file with a line for each")
+      .group(group);
+  verb.add_flag("--skip-broken", flags.skip_broken, "leave out files that cannot be read").group(group);
+}
+
+ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split) {
+  OpenedData opened(spec, default_split);
+  std::unique_ptr<Network> network = flags.load(opened.type());
+  DataView data = opened.view(input_needs(*network));
+  return {std::move(network), std::move(data)};
+}
+
 std::unique_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data) {
   if (data) options.data_shape = data->shape;
+  // A file of names becomes the names, which a record can keep.
+  std::string& classes = options.flags.classes;
+  std::error_code error;
+  if (!classes.empty() && std::filesystem::is_regular_file(classes, error)) {
+    classes = read_file(classes, kMaxClassFile);
+    if (classes.find('\n') == std::string::npos) classes += '\n';
+  }
   return Network::load(model, options);
 }
 

@@ -21,7 +21,17 @@ struct ModelFlags {
   void add_preprocessing(Verb& verb);  // all but the model itself
   // Inputs of type `data` help a TorchScript file that does not state its own.
   std::unique_ptr<Network> load(const std::optional<SampleType>& data = std::nullopt);
+
+ private:
+  void add_data_flags(Verb& verb);  // --resize, --crop, --classes, --skip-broken
 };
+
+// A model and the data it is run on, as it takes them.
+struct ModelAndData {
+  std::unique_ptr<Network> network;
+  DataView data;
+};
+ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split = "test");
 
 std::string join_shape(const std::vector<std::int64_t>& shape);  // "3x32x32"
 

@@ -33,8 +33,8 @@ struct PredictFlags {
 
 using Put = std::function<void(std::string_view)>;
 
-// One row per input: index, true label (empty if unknown), predicted label and name, probability of every class (empty
-// if the verdict is not a number).
+// One row per input: its file, or its index where there are no files; true label (empty if unknown), predicted label
+// and name, probability of every class (empty if the verdict is not a number).
 class CsvRows {
  public:
   CsvRows(const Network& network, const DataView& data, Put put)
@@ -47,14 +47,14 @@ class CsvRows {
     auto p = predictions.probabilities.accessor<float, 2>();
     auto confidence = predictions.confidence.accessor<float, 1>();
     if (first == 0) {
-      std::string titles = "index,label,predicted,name,confidence";
+      std::string titles = fmt::format("{},label,predicted,name,confidence", data_.files.empty() ? "index" : "file");
       for (std::int64_t c = 0; c < p.size(1); ++c) titles += fmt::format(",p{}", c);
       put_(titles + "\n");
     }
     for (std::int64_t i = 0; i < labels.size(0); ++i) {
       std::int64_t label = truth[first + i];
-      std::string row = fmt::format("{},{},{},{},{:.6g}", first + i, label < 0 ? "" : std::to_string(label), labels[i],
-                                    csv_name(verdict_name(network_, data_, labels[i])), confidence[i]);
+      std::string row = fmt::format("{},{},{},{},{:.6g}", place(first + i), label < 0 ? "" : std::to_string(label),
+                                    labels[i], csv_name(verdict_name(network_, data_, labels[i])), confidence[i]);
       for (std::int64_t c = 0; c < p.size(1); ++c)
         row += labels[i] == kNotANumber ? "," : fmt::format(",{:.6g}", p[i][c]);
       put_(row + "\n");
@@ -62,6 +62,10 @@ class CsvRows {
   }
 
  private:
+  std::string place(std::int64_t row) const {
+    return data_.files.empty() ? std::to_string(row) : csv_name(data_.file(row));
+  }
+
   const Network& network_;
   const DataView& data_;
   Put put_;
@@ -101,11 +105,13 @@ class JsonRows {
     for (std::int64_t i = 0; i < labels.size(0); ++i) {
       std::vector<double> row;
       for (std::int64_t c = 0; c < p.size(1); ++c) row.push_back(p[i][c]);
-      put((i == 0 ? "\n  " : ",\n  ") + json_text({{"index", i},
-                                                   {"label", truth[i] < 0 ? Json() : Json(truth[i])},
-                                                   {"predicted", labels[i]},
-                                                   {"name", verdict_name(network_, data_, labels[i])},
-                                                   {"probabilities", labels[i] == kNotANumber ? Json() : Json(row)}}));
+      Json line = {{"index", i},
+                   {"label", truth[i] < 0 ? Json() : Json(truth[i])},
+                   {"predicted", labels[i]},
+                   {"name", verdict_name(network_, data_, labels[i])},
+                   {"probabilities", labels[i] == kNotANumber ? Json() : Json(row)}};
+      if (!data_.files.empty()) line["file"] = data_.file(i);
+      put((i == 0 ? "\n  " : ",\n  ") + json_text(line));
     }
     put("\n ]\n}\n");
   }
@@ -124,10 +130,11 @@ Figures figures_of(std::int64_t inputs, std::int64_t not_a_number, const Evaluat
 }
 
 void run(Common& common, PredictFlags& flags) {
-  DataView data = open_data(flags.data);
+  ModelAndData loaded = load_with_data(flags.model, flags.data);
+  const std::unique_ptr<Network>& network = loaded.network;
+  const DataView& data = loaded.data;
   flags.gates.check(data.labelled() ? std::vector<std::string>{"images", "not-a-number", "accuracy"}
                                     : std::vector<std::string>{"images", "not-a-number"});
-  std::unique_ptr<Network> network = flags.model.load(data.type());
   check_fits(*network, data.type().shape, data.name);
   std::optional<Scoring> scoring;
   if (data.labelled()) scoring.emplace(*network, data);

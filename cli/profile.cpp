@@ -19,8 +19,7 @@ struct ProfileVerbFlags {
 };
 
 void run(const Common& common, ProfileVerbFlags& flags) {
-  DataView data = open_data(flags.data, "train");
-  std::unique_ptr<Network> network = flags.model.load(data.type());
+  auto [network, data] = load_with_data(flags.model, flags.data, "train");
   Tracer tracer = flags.neurons.tracer(*network);
   std::vector<Spec> criteria;
   if (flags.criteria.empty()) {

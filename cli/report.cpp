@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include "campaign_flags.h"
+#include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
-#include "galvani/base/output_file.h"
 #include "galvani/base/log.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
 #include "galvani/report/page.h"
+#include "galvani/report/replay.h"
 #include "gate_flags.h"
 #include "verb.h"
 
@@ -34,7 +36,15 @@ void run(Common& common, const ReportFlags& flags) {
   std::filesystem::path output = flags.output;
   if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
   check_output(output);
-  Page page = make_page(reader, flags.page);
+  std::unique_ptr<Network> network;
+  try {
+    network = load_campaign_model(reader.record());
+  } catch (const Error& e) {
+    log::info("the page groups no faults by what the model sees in them, for it cannot be loaded: {}", e.what());
+  }
+  PageOptions options = flags.page;
+  options.network = network.get();
+  Page page = make_page(reader, options);
   write_file(output, page.html);
   if (common.json) {
     print_json({{"page", output.string()},
@@ -59,6 +69,10 @@ void add_report_verb(Verb& app, Common& common) {
   Verb& verb = make_verb(app, common, "report", "a fuzz campaign as one HTML page, with a gallery of its faults",
                          "  galvani report run1                        writes run1/report.html\n"
                          "  galvani report run1 -o page.html --most 500");
+  runs_models(verb, common, [flags] {
+    return Confinement{{},
+                       {flags->output.empty() ? flags->folder + "/report.html" : flags->output, flags->gates.junit}};
+  });
   verb.add_option("run", flags->folder, "the campaign's folder").required();
   verb.add_option("-o,--output", flags->output, "the page (default: report.html in the folder)");
   verb.add_option("--most", flags->page.most, "faults in the gallery; distinct ones come first")

@@ -17,10 +17,11 @@ struct StatsFlags {
 };
 
 void print_wrong_seeds(const CampaignReader& reader) {
-  Table table({">item", "true", "predicted", ">confidence"});
+  Table table({"input", "true", "predicted", ">confidence"});
   for (const WrongSeedRecord& seed : reader.wrong_seeds())
-    table.add({std::to_string(seed.item), printable(reader.class_name(seed.label), 30),
-               printable(reader.class_name(seed.predicted), 30), fmt::format("{:.1f}%", seed.confidence * 100)});
+    table.add({seed.source.empty() ? fmt::format("item {}", seed.item) : printable(seed.source, 60),
+               printable(reader.class_name(seed.label), 30), printable(reader.class_name(seed.predicted), 30),
+               fmt::format("{:.1f}%", seed.confidence * 100)});
   say("inputs of {} that were wrong before anything was changed\n\n{}", printable(reader.record().data), table.str());
 }
 
@@ -28,6 +29,7 @@ Json wrong_seeds_json(const CampaignReader& reader) {
   auto all = Json::array();
   for (const WrongSeedRecord& seed : reader.wrong_seeds())
     all.push_back({{"item", seed.item},
+                   {"file", seed.source},
                    {"label", seed.label},
                    {"predicted", seed.predicted},
                    {"predicted_name", reader.class_name(seed.predicted)},
@@ -47,7 +49,6 @@ void print(const Common& common, const StatsFlags& flags, const CampaignReader& 
                                 {"predicted", cell.predicted},
                                 {"predicted_name", reader.class_name(cell.predicted)},
                                 {"faults", cell.faults}});
-    j["seeds"] = reader.seeds().size();
     j["wrong_seeds"] = wrong_seeds_json(reader);
     print_json(j, 1);
     return;
@@ -57,8 +58,8 @@ void print(const Common& common, const StatsFlags& flags, const CampaignReader& 
     return;
   }
   const CampaignRecord& record = reader.record();
-  say("{}: {} on {}, seed {}\n{} seeds; {} inputs were wrong from the start\n\n", flags.folder, record.settings.guide,
-      printable(record.data), record.settings.seed, reader.seeds().size(), reader.wrong_seeds().size());
+  say("{}: {} on {}, seed {}\n{}\n\n", flags.folder, record.settings.guide, printable(record.data),
+      record.settings.seed, base_text(record, summary.seeds));
   say("{}\n", summary_text(reader, summary));
   say("{}\n{}", yields_text("mutator", reader.kinds()), yields_text("class", reader.by_class()));
 }

@@ -281,10 +281,12 @@ class Painter {
   }
   void faults(int y) {
     int x = middle_ + 2;
-    row(x, y, "all", format_count(c_.faults), c_.faults > 0 ? kAlarm : kStrong,
-        percent(static_cast<double>(c_.faults), static_cast<double>(c_.valid)) + " of valid mutants");
-    row(x, y + 1, "distinct", format_count(c_.distinct_faults), c_.faults > 0 ? kAlarm : kStrong,
-        s_.not_a_number > 0 ? fmt::format("images, {} {}", format_count(s_.not_a_number), kNotANumberName) : "images");
+    row(x, y, "seeds broken", format_count(s_.broken_seeds), s_.broken_seeds > 0 ? kAlarm : kStrong,
+        fmt::format("of {} tried, {}", format_count(s_.tried_seeds),
+                    percent(static_cast<double>(s_.broken_seeds), static_cast<double>(s_.tried_seeds))));
+    row(x, y + 1, "faults", format_count(c_.faults), c_.faults > 0 ? kAlarm : kStrong,
+        s_.not_a_number > 0 ? fmt::format("{} {}", format_count(s_.not_a_number), kNotANumberName)
+                            : format_count(c_.distinct_faults) + " distinct");
     row(x, y + 2, "kept", format_count(c_.kept_faults), c_.kept_faults > 0 ? kAlarm : kStrong,
         fmt::format("RFT {:.4f}", share(static_cast<double>(c_.kept_faults), static_cast<double>(c_.kept))));
     std::int64_t found = std::count_if(s_.classes.begin(), s_.classes.end(), [](auto& c) { return c.faults > 0; });
@@ -308,7 +310,7 @@ class Painter {
     row(x, y, "corpus", format_count(s_.corpus), kStrong,
         fmt::format("{} seeds, {} kept", format_count(s_.seeds), format_count(c_.kept)));
     row(x, y + 1, "never picked", format_count(s_.never_picked), kPlain,
-        percent(static_cast<double>(s_.never_picked), static_cast<double>(s_.corpus)));
+        fmt::format("{} of them seeds", format_count(s_.seeds - s_.tried_seeds)));
     row(x, y + 2, "wrong seeds", format_count(s_.wrong_seeds), kPlain, "left out");
     row(x, y + 3, "close calls", format_count(c_.reexamined), kPlain, "judged again alone");
   }
@@ -365,7 +367,8 @@ std::string render_status(const CampaignStatus& status, int width, int height) {
     return Painter(status, std::min(width, kMostWidth), std::min(height, 26)).paint();
   Outlook o = outlook(status);
   const CampaignCounters& c = status.counters;
-  std::string line = fmt::format("{} iterations, {} faults, coverage {}, {:.0f}/s, {}", format_count(c.iterations),
+  std::string line = fmt::format("{} of {} seeds broke, {} faults, coverage {}, {:.0f}/s, {}",
+                                 format_count(status.broken_seeds), format_count(status.tried_seeds),
                                  format_count(c.faults), covered_text(c), status.rate, format_duration(status.seconds));
   if (o.eta >= 0) line += ", ETA " + format_duration(o.eta);
   Canvas canvas(std::max(1, width), 1);

@@ -47,6 +47,8 @@ class StatusScreenTest : public ::testing::Test {
     status_.rate = 1234;
     status_.since_fault = 65;
     status_.since_kept = -1;
+    status_.tried_seeds = 900;
+    status_.broken_seeds = 400;
     status_.counters.iterations = 2000;
     status_.counters.mutants = 128000;
     status_.counters.valid = 64000;
@@ -91,14 +93,14 @@ TEST_F(StatusScreenTest, ShowsWhatThereIs) {
                            "1:40",
                            "1234",
                            "128,000 50.0% valid",
-                           "6,400 10.0% of valid",
-                           "5,000",
+                           "400 of 900 tried, 44.4%",
+                           "6,400 5,000 distinct",
                            "RFT 0.2500",
                            "1:05 ago",
                            "25.00%",
                            "25 of 100",
                            "1,200 1,000 seeds, 200 kept",
-                           "300 25.0%",
+                           "300 100 of them seeds",
                            "not in this session",
                            "zero → one",
                            "88%",
@@ -125,7 +127,7 @@ TEST_F(StatusScreenTest, ASmallWindowGetsOneLine) {
     EXPECT_EQ(lines_of(text).size(), 1U);
     EXPECT_LE(columns(text), std::max(1, width));
   }
-  EXPECT_NE(shown(79, 10).find("2,000 iterations, 6,400 faults, coverage 25.00%"), std::string::npos);
+  EXPECT_NE(shown(79, 10).find("400 of 900 seeds broke, 6,400 faults, coverage 25.00%"), std::string::npos);
 }
 
 // 20 iterations and 64 faults a second: the limit that is reached first counts.

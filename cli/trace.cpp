@@ -28,8 +28,7 @@ struct TraceFlags {
 };
 
 void run(const Common& common, TraceFlags& flags) {
-  DataView data = open_data(flags.data);
-  std::unique_ptr<Network> network = flags.model.load(data.type());
+  auto [network, data] = load_with_data(flags.model, flags.data);
   Tracer tracer = flags.neurons.tracer(*network);
   const TraceLayout& layout = tracer.layout();
   std::uint64_t bytes = static_cast<std::uint64_t>(data.size() * (layout.neurons + layout.classes)) * 8;

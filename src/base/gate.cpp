@@ -35,9 +35,12 @@ Gate::Gate(const std::string& text) : text_(text) {
     figure_ = trimmed(text.substr(0, before + 1));
     comparison_ = text.substr(before + 1, last - before);
     std::string number = trimmed(text.substr(last + 1));
+    percent_ = !number.empty() && number.back() == '%';
+    if (percent_) number.pop_back();
     const char* end = number.data() + number.size();
     auto [stop, error] = std::from_chars(number.data(), end, bound_);
     if (error != std::errc() || stop != end || !std::isfinite(bound_)) comparison_.clear();
+    if (percent_) bound_ /= 100;
   }
   if (figure_.empty() || std::find(comparisons.begin(), comparisons.end(), comparison_) == comparisons.end())
     bad_usage("'{}' is not a condition; write a number's name, >, >=, <, <=, == or !=, and a bound: \"faults>0\"",
@@ -46,14 +49,20 @@ Gate::Gate(const std::string& text) : text_(text) {
 
 void Gate::check(const std::vector<std::string>& names) const {
   if (std::find(names.begin(), names.end(), figure_) != names.end()) return;
-  std::string near = nearest_word(figure_, names);
+  std::vector<std::string> known;
+  for (const std::string& name : names) {
+    if (name.back() != '%') known.push_back(name);
+  }
+  std::string near = nearest_word(figure_, known);
   bad_usage("there is no figure called '{}' here{}; known are {}", printable(figure_),
-            near.empty() ? "" : " (did you mean '" + near + "'?)", fmt::join(names, ", "));
+            near.empty() ? "" : " (did you mean '" + near + "'?)", fmt::join(known, ", "));
 }
 
 double Gate::value(const Figures& figures) const {
-  for (const auto& [name, value] : figures) {
-    if (name == figure_) return value;
+  for (const std::string& wanted : {figure_ + (percent_ ? "%" : ""), figure_}) {
+    for (const auto& [name, value] : figures) {
+      if (name == wanted) return value;
+    }
   }
   fail(ErrorCode::internal, "there is no figure called '{}'", printable(figure_));
 }

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "galvani/base/error.h"
-#include "galvani/data/view.h"
+#include "galvani/model/inputs.h"
 
 namespace galvani {
 
@@ -43,7 +43,8 @@ std::shared_ptr<const Profile> find_profile(Tracer& tracer, const std::vector<Sp
     }
   }
   if (source.train.empty()) return nullptr;
-  return learn_profile(tracer, criteria, open_data(source.train, "train"), parse_profile_size(source.size), seed);
+  return learn_profile(tracer, criteria, open_data_for(tracer.network(), source.train, "train"),
+                       parse_profile_size(source.size), seed);
 }
 
 }  // namespace galvani

@@ -12,8 +12,7 @@ Dataset Dataset::subset(const std::vector<std::int64_t>& indices) const {
     if (index < 0 || index >= size())
       fail(ErrorCode::internal, "{}: image {} was asked for, but there are {}", name, index, size());
   }
-  at::Tensor picked = label_tensor(indices);
-  return {{name, labels.index_select(0, picked), class_names}, images.index_select(0, picked)};
+  return {subset_of(*this, indices), images.index_select(0, label_tensor(indices))};
 }
 
 void validate(const Dataset& data) {

@@ -16,10 +16,10 @@ namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::uint64_t kMaxAxes = 4;
+constexpr std::uint64_t kMaxIdxAxes = 4;
 constexpr unsigned char kUnsignedByte = 0x08;
 
-struct Header {
+struct IdxHeader {
   std::vector<std::uint64_t> sizes;
   std::uint64_t length = 0;  // of the header itself
   std::uint64_t payload = 0;
@@ -27,20 +27,20 @@ struct Header {
 
 struct IdxFile {
   fs::path path;
-  Header header;
+  IdxHeader header;
   RowFile rows;  // one a first-axis entry
 };
 
-Header parse_header(const std::string& head, const fs::path& path) {
+IdxHeader parse_header(const std::string& head, const fs::path& path) {
   if (head.size() < 4 || head[0] != 0 || head[1] != 0)
     bad_input("{}: is not an idx file (it does not start with two zero bytes)", path.string());
   auto type = static_cast<unsigned char>(head[2]);
   auto axes = static_cast<unsigned char>(head[3]);
   if (type != kUnsignedByte)
     bad_input("{}: holds values of idx type 0x{:02x}, but only unsigned bytes are read", path.string(), type);
-  if (axes < 1 || axes > kMaxAxes)
-    bad_input("{}: its header says {} axes, but 1 to {} are possible", path.string(), axes, kMaxAxes);
-  Header header;
+  if (axes < 1 || axes > kMaxIdxAxes)
+    bad_input("{}: its header says {} axes, but 1 to {} are possible", path.string(), axes, kMaxIdxAxes);
+  IdxHeader header;
   header.length = 4 + 4ULL * axes;
   if (head.size() < header.length) bad_input("{}: ends inside its header", path.string());
   for (std::size_t axis = 0; axis < axes; ++axis) {
@@ -63,7 +63,7 @@ Header parse_header(const std::string& head, const fs::path& path) {
 IdxFile open_file(const fs::path& path) {
   std::uint64_t file_size = fs::file_size(path);
   if (!is_gzip(path)) {
-    Header header = parse_header(read_head(path, 4 + 4 * kMaxAxes), path);
+    IdxHeader header = parse_header(read_head(path, 4 + 4 * kMaxIdxAxes), path);
     if (header.payload != file_size - header.length) wrong_length(path, header.payload);
     std::uint64_t stride = header.payload / header.sizes[0];
     std::uint64_t length = header.length;
@@ -72,10 +72,10 @@ IdxFile open_file(const fs::path& path) {
   GzipReader reader(path);
   std::string head(4, '\0');
   head.resize(reader.read(head.data(), 4));
-  std::size_t axes = head.size() == 4 ? std::min<std::size_t>(static_cast<unsigned char>(head[3]), kMaxAxes) : 0;
+  std::size_t axes = head.size() == 4 ? std::min<std::size_t>(static_cast<unsigned char>(head[3]), kMaxIdxAxes) : 0;
   std::string sizes(4 * axes, '\0');
   sizes.resize(reader.read(sizes.data(), sizes.size()));
-  Header header = parse_header(head + sizes, path);
+  IdxHeader header = parse_header(head + sizes, path);
   if (header.payload / kMaxExpansion > file_size) wrong_length(path, header.payload);
   require_memory(path.string(), header.payload);
   std::string values(header.payload, '\0');
@@ -136,7 +136,7 @@ std::optional<fs::path> either(const fs::path& path) {
 }
 
 // train-images-idx3-ubyte → train-labels-idx1-ubyte
-std::optional<fs::path> labels_beside(const fs::path& images) {
+std::optional<fs::path> idx_labels_beside(const fs::path& images) {
   std::string name = images.filename().string();
   std::size_t at = name.find("images");
   if (at == std::string::npos) return std::nullopt;
@@ -173,7 +173,7 @@ std::unique_ptr<Source> open_idx(const OpenRequest& request) {
   } else if (request.explicit_split) {
     bad_input("{}: is one file and has no {} split", request.path.string(), printable(request.split));
   }
-  auto labels = labels_beside(images);
+  auto labels = idx_labels_beside(images);
   return std::make_unique<IdxSource>(open_file(images),
                                      labels ? std::optional<IdxFile>(open_file(*labels)) : std::nullopt);
 }

@@ -19,123 +19,32 @@
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kMaxPixels = std::int64_t{1} << 27;
-
-class Bytes {
- public:
-  Bytes(std::string_view data, const std::string& what) : data_(data), what_(what) {}
-  std::size_t size() const { return data_.size(); }
-  std::int64_t byte(std::size_t at) const {
-    if (at >= data_.size()) bad_input("{}: ends inside its header", what_);
-    return static_cast<unsigned char>(data_[at]);
-  }
-  std::int64_t big16(std::size_t at) const { return byte(at) << 8 | byte(at + 1); }
-  std::int64_t big32(std::size_t at) const { return big16(at) << 16 | big16(at + 2); }
-  std::int64_t little16(std::size_t at) const { return byte(at) | byte(at + 1) << 8; }
-  std::int64_t little32(std::size_t at) const { return little16(at) | little16(at + 2) << 16; }
-
- private:
-  std::string_view data_;
-  const std::string& what_;
-};
-
-bool starts_with(std::string_view text, std::string_view start) {
-  return text.substr(0, start.size()) == start;
-}
-
-ImageInfo png_header(const Bytes& bytes, const std::string& what) {
-  if (bytes.byte(24) == 16) bad_input("{}: has 16 bits a sample; convert it to 8 bits first", what);
-  std::int64_t colour_type = bytes.byte(25);
-  return {"PNG", bytes.big32(16), bytes.big32(20), colour_type == 0 || colour_type == 4};
-}
-
-// Walks the segments up to the frame header, which has the size.
-ImageInfo jpeg_header(const Bytes& bytes, std::string_view data, const std::string& what) {
-  // A decoder fills what is missing with gray; a picture cut short should not pass for a whole one.
-  if (data.rfind("\xff\xd9") == std::string_view::npos) bad_input("{}: the JPEG data ends early", what);
-  std::size_t at = 2;
-  while (true) {
-    while (bytes.byte(at) != 0xff) ++at;
-    while (bytes.byte(at) == 0xff) ++at;
-    std::int64_t marker = bytes.byte(at++);
-    bool is_frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
-    if (is_frame) return {"JPEG", bytes.big16(at + 5), bytes.big16(at + 3), bytes.byte(at + 7) == 1};
-    bool has_no_length = marker == 0x01 || (marker >= 0xd0 && marker <= 0xd8);
-    if (!has_no_length) at += static_cast<std::size_t>(std::max<std::int64_t>(2, bytes.big16(at)));
-  }
-}
-
-ImageInfo bmp_header(const Bytes& bytes) {
-  if (bytes.little32(14) == 12) return {"BMP", bytes.little16(18), bytes.little16(20), false};
-  auto height = static_cast<std::int32_t>(bytes.little32(22));
-  // A negative height means top row first.
-  return {"BMP", bytes.little32(18), std::abs(static_cast<std::int64_t>(height)), false};
-}
-
-// "P5", width, height and maximum as text, with comments between.
-ImageInfo pnm_header(const Bytes& bytes, const std::string& what) {
-  std::int64_t kind = bytes.byte(1) - '0';
-  std::size_t at = 2;
-  auto number = [&]() -> std::int64_t {
-    while (std::isdigit(static_cast<int>(bytes.byte(at))) == 0) {
-      bool comment = bytes.byte(at) == '#';
-      while (comment && bytes.byte(at) != '\n') ++at;
-      ++at;
-    }
-    std::int64_t value = 0;
-    while (at < bytes.size() && std::isdigit(static_cast<int>(bytes.byte(at))) != 0)
-      value = std::min(value * 10 + bytes.byte(at++) - '0', std::int64_t{1} << 40);
-    return value;
-  };
-  ImageInfo info{"PNM", number(), number(), false};
-  bool is_bitmap = kind == 1 || kind == 4;
-  if (!is_bitmap && number() > 255) bad_input("{}: has 16 bits a sample; convert it to 8 bits first", what);
-  info.gray = kind != 3 && kind != 6;
-  return info;
-}
-
 int quiet_depth = 0;
 int saved_stderr = -1;
 std::mutex quiet_mutex;
 
 }  // namespace
 
-ImageInfo read_image_header(std::string_view data, const std::string& what) {
-  Bytes bytes(data, what);
-  ImageInfo info;
-  if (starts_with(data, "\x89PNG\r\n\x1a\n")) {
-    info = png_header(bytes, what);
-  } else if (starts_with(data, "\xff\xd8\xff")) {
-    info = jpeg_header(bytes, data, what);
-  } else if (starts_with(data, "BM")) {
-    info = bmp_header(bytes);
-  } else if (data.size() > 2 && data[0] == 'P' && data[1] >= '1' && data[1] <= '6') {
-    info = pnm_header(bytes, what);
-  } else {
-    bad_input("{}: is not a PNG, JPEG, BMP or PNM image", what);
-  }
-  if (info.width < 1 || info.height < 1) bad_input("{}: its header says it has no pixels", what);
-  if (info.width > kMaxPixels || info.height > kMaxPixels || info.width * info.height > kMaxPixels)
-    bad_input("{}: its header says {}x{} pixels, more than the {} million accepted", what, info.width, info.height,
-              kMaxPixels >> 20);
-  return info;
-}
-
 Image decode_image(std::string_view bytes, const std::string& what) {
   ImageInfo info = read_image_header(bytes, what);
+  if (!ends_whole(info, bytes, bytes.size())) bad_input("{}: the {} data ends early", what, info.format);
   cv::Mat decoded;
   try {
     cv::Mat raw(1, static_cast<int>(bytes.size()), CV_8UC1, const_cast<char*>(bytes.data()));
-    int mode = info.gray ? cv::IMREAD_GRAYSCALE : cv::IMREAD_ANYCOLOR;
+    int mode = info.channels == 1 ? cv::IMREAD_GRAYSCALE : cv::IMREAD_ANYCOLOR;
+    if (info.deep) mode |= cv::IMREAD_ANYDEPTH;
     decoded = cv::imdecode(raw, mode | cv::IMREAD_IGNORE_ORIENTATION);
+    if (decoded.depth() == CV_16U) decoded.convertTo(decoded, CV_8U, 1.0 / 257);
   } catch (const cv::Exception&) {
     decoded.release();
   }
   if (decoded.empty()) bad_input("{}: the {} data is damaged", what, info.format);
-  if (decoded.depth() != CV_8U || (decoded.channels() != 1 && decoded.channels() != 3) || decoded.rows != info.height ||
-      decoded.cols != info.width)
+  bool as_stated = decoded.rows == info.height && decoded.cols == info.width;
+  // The decoder of TIFF turns images by itself.
+  bool turned = info.format == "TIFF" && decoded.rows == info.width && decoded.cols == info.height;
+  if (decoded.depth() != CV_8U || (decoded.channels() != 1 && decoded.channels() != 3) || !(as_stated || turned))
     bad_input("{}: the {} data does not fit its header", what, info.format);
-  Image image{decoded.channels(), decoded.rows, decoded.cols, {}};
+  Image image{decoded.channels(), decoded.rows, decoded.cols, info.orientation, {}};
   std::size_t plane = decoded.total();
   image.pixels.resize(plane * static_cast<std::size_t>(image.channels));
   std::vector<cv::Mat> planes;
@@ -180,7 +89,8 @@ bool has_image_extension(const std::filesystem::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return std::tolower(c); });
-  static const std::vector<std::string> known = {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".pnm", ".pbm"};
+  static const std::vector<std::string> known = {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm",
+                                                 ".pnm", ".pbm", ".webp", ".tif", ".tiff"};
   return std::find(known.begin(), known.end(), extension) != known.end();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bounds.h"
 #include "galvani/base/error.h"
 
 namespace galvani {
@@ -25,10 +26,25 @@ std::string Labelled::class_name(std::int64_t label) const {
   return label == kUnlabelled ? "unlabelled" : std::to_string(label);
 }
 
+std::string Labelled::file(std::int64_t row) const {
+  return files.empty() ? "" : files[static_cast<std::size_t>(row)];
+}
+
+Labelled subset_of(const Labelled& data, const std::vector<std::int64_t>& indices) {
+  Labelled result{
+      data.name, data.labels.index_select(0, label_tensor(indices)), data.class_names, {}, data.sorted_classes};
+  if (data.files.empty()) return result;
+  result.files.reserve(indices.size());
+  for (std::int64_t index : indices) result.files.push_back(data.files[static_cast<std::size_t>(index)]);
+  return result;
+}
+
 void validate(const Labelled& data) {
   const std::string& name = data.name;
   if (!data.labels.defined() || data.labels.dim() != 1 || data.labels.scalar_type() != at::kLong)
     bad_input("{}: labels must be an int64 tensor of shape [N]", name);
+  if (!data.files.empty() && static_cast<std::int64_t>(data.files.size()) != data.labels.size(0))
+    bad_input("{}: there are {} labels but {} file names", name, data.labels.size(0), data.files.size());
   if (std::set<std::string>(data.class_names.begin(), data.class_names.end()).size() != data.class_names.size())
     bad_input("{}: two classes have the same name", name);
   std::int64_t limit =

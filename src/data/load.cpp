@@ -1,8 +1,14 @@
 // From a spec to data.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <map>
+
 #include "bounds.h"
+#include "classes.h"
+#include "fit_image.h"
 #include "galvani/base/error.h"
+#include "galvani/base/log.h"
 #include "galvani/data/catalogue.h"
 #include "galvani/data/digits.h"
 #include "galvani/data/source.h"
@@ -11,6 +17,8 @@
 
 namespace galvani {
 namespace {
+
+using SourceRows = std::vector<std::int64_t>;
 
 std::unique_ptr<Source> open_named(const CatalogueEntry& entry, const std::string& split) {
   if (entry.built_in()) return open_digits(split);
@@ -22,38 +30,191 @@ std::unique_ptr<Source> open_named(const CatalogueEntry& entry, const std::strin
   return open_path({*folder, split, true, 0});
 }
 
-DataView open_part(DataSpec spec, const std::string& default_split) {
-  bool explicit_split = !spec.split.empty();
-  std::string split = explicit_split ? spec.split : default_split;
-  const CatalogueEntry* entry = spec.is_path ? nullptr : find_catalogue_entry(spec.source);
-  if (entry != nullptr) spec.split = split;
-  std::shared_ptr<Source> source = entry != nullptr
-                                       ? open_named(*entry, split)
-                                       : open_path({spec.source, split, explicit_split, spec.clip_length()});
+// Refuses files that are broken, or gives the positions of the others.
+SourceRows whole_files(const std::vector<FileSurvey>& files, const Labelled& about, bool skip) {
+  constexpr std::size_t kNamed = 3;
+  SourceRows whole;
+  std::string named;
+  std::string first;
+  std::size_t broken = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i].fault.empty()) {
+      whole.push_back(static_cast<std::int64_t>(i));
+      continue;
+    }
+    if (broken == 0) first = files[i].fault;
+    if (broken++ < kNamed) named += (named.empty() ? "" : ", ") + about.files[i];
+  }
+  if (broken == 0) return whole;
+  if (files.size() == 1) bad_input("{}", first);
+  if (broken > kNamed) named += ", ...";
+  if (!skip && broken == 1) bad_input("{}; --skip-broken leaves it out", first);
+  if (!skip)
+    bad_input("{}: {} of {} files are broken: {} ({}); --skip-broken leaves them out", about.name, broken, files.size(),
+              named, first);
+  if (whole.empty()) bad_input("{}: all {} files are broken: {}", about.name, broken, first);
+  log::warn("{}: {} of {} files {} broken and left out: {} ({})", about.name, broken, files.size(),
+            broken == 1 ? "is" : "are", named, first);
+  return whole;
+}
 
-  Labelled about;
-  about.name = spec.str();
-  about.class_names = entry != nullptr ? entry->class_names : source->class_names();
-  at::Tensor labels = source->labels();
-  std::vector<std::int64_t> selected = select_rows(spec.selectors, labels, about.class_names, about.name);
-  about.labels = labels.index_select(0, label_tensor(selected));
-  SampleType type = source->type(selected.at(0));
-  if (spec.clip_length() > 0 && type.kind != SampleKind::audio)
-    bad_usage("data '{}': only sounds have a length, but these are {}", about.name, type.noun());
-  return {about, type, [source, selected = std::move(selected)](const std::vector<std::int64_t>& rows) {
-            std::vector<std::int64_t> of_source;
-            of_source.reserve(rows.size());
-            for (std::int64_t row : rows) of_source.push_back(selected[static_cast<std::size_t>(row)]);
-            return source->values(of_source, selected[0]);
-          }};
+std::string size_text(std::int64_t width, std::int64_t height) {
+  return fmt::format("{}x{}", width, height);
+}
+
+// Says once what becomes of images that are not as the model takes them.
+void tell_fitting(const std::vector<FileSurvey>& files, const std::string& name, const InputNeeds& needs) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> sizes;
+  std::int64_t gray = 0;
+  std::int64_t colour = 0;
+  std::int64_t left_turned = 0;
+  for (const FileSurvey& file : files) {
+    bool sized = file.width == needs.shape[2] && file.height == needs.shape[1];
+    if (!sized) ++sizes[{file.width, file.height}];
+    gray += file.channels == 1 ? 1 : 0;
+    colour += file.channels == 3 ? 1 : 0;
+    left_turned += sized && file.turned && !needs.intake.stated() ? 1 : 0;
+  }
+  std::string target = size_text(needs.shape[2], needs.shape[1]);
+  if (!sizes.empty()) {
+    auto most =
+        std::max_element(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::string from = size_text(most->first.first, most->first.second);
+    if (sizes.size() > 1) from += fmt::format(" and {} other size{}", sizes.size() - 1, sizes.size() > 2 ? "s" : "");
+    bool stated = needs.intake.stated();
+    log::info("{}: images of {} are resized to {} ({}){}", name, from, target,
+              stated ? needs.intake.str() : "short side, then centre crop", stated ? "" : "; --resize says otherwise");
+  }
+  if (needs.shape[0] == 3 && gray > 0)
+    log::info("{}: {} gray image{} made RGB, as the model takes three channels", name, gray,
+              gray == 1 ? " is" : "s are");
+  if (needs.shape[0] == 1 && colour > 0)
+    log::info("{}: {} colour image{} made gray, as the model takes one channel", name, colour,
+              colour == 1 ? " is" : "s are");
+  if (left_turned > 0)
+    log::warn("{}: {} image{} of {} not turned as the EXIF tag says; --resize exact turns {}", name, left_turned,
+              left_turned == 1 ? "" : "s", target + (left_turned == 1 ? " is" : " are"),
+              left_turned == 1 ? "it" : "them");
+}
+
+bool same_shape(const FileSurvey& file, const std::vector<std::int64_t>& shape) {
+  return file.height == shape[1] && file.width == shape[2] && (file.channels == 0 || file.channels == shape[0]);
 }
 
 }  // namespace
 
+OpenedData::OpenedData(const std::string& spec, const std::string& default_split) {
+  for (DataSpec part : parse_data_specs(spec)) {
+    bool explicit_split = !part.split.empty();
+    std::string split = explicit_split ? part.split : default_split;
+    const CatalogueEntry* entry = part.is_path ? nullptr : find_catalogue_entry(part.source);
+    if (entry != nullptr) part.split = split;
+    std::shared_ptr<Source> source = entry != nullptr
+                                         ? open_named(*entry, split)
+                                         : open_path({part.source, split, explicit_split, part.clip_length()});
+    Labelled all{part.str(), source->labels(), entry != nullptr ? entry->class_names : source->class_names(),
+                 source->files(), source->sorted_classes()};
+    SourceRows rows = select_rows(part.selectors, all.labels, all.class_names, all.name);
+    parts_.push_back({subset_of(all, rows), source, rows});
+    if (part.clip_length() == 0) continue;
+    SampleType type = source->type(rows[0]);
+    if (type.kind != SampleKind::audio)
+      bad_usage("data '{}': only sounds have a length, but these are {}", all.name, type.noun());
+  }
+}
+
+SampleType OpenedData::type() const {
+  const Part& part = parts_.front();
+  for (std::int64_t row : part.rows) {
+    try {
+      return part.source->type(row);
+    } catch (const Error&) {
+      // What is broken is counted when it is known whether it may be left out.
+    }
+  }
+  return part.source->type(part.rows[0]);
+}
+
+DataView OpenedData::view(const InputNeeds& needs) const {
+  std::vector<DataView> views;
+  views.reserve(parts_.size());
+  for (const Part& part : parts_) views.push_back(view_of(part, needs));
+  return concatenate(views);
+}
+
+DataView OpenedData::view_of(const Part& part, const InputNeeds& needs) {
+  Labelled about = part.about;
+  SourceRows rows = part.rows;
+  const std::shared_ptr<Source>& source = part.source;
+  std::vector<FileSurvey> files = source->survey(rows, needs.intake.skip_broken);
+  if (!files.empty()) {
+    SourceRows whole = whole_files(files, about, needs.intake.skip_broken);
+    if (whole.size() < files.size()) {
+      std::vector<FileSurvey> kept;
+      SourceRows kept_rows;
+      for (std::int64_t i : whole) {
+        kept.push_back(files[static_cast<std::size_t>(i)]);
+        kept_rows.push_back(rows[static_cast<std::size_t>(i)]);
+      }
+      about = subset_of(about, whole);
+      files = std::move(kept);
+      rows = std::move(kept_rows);
+    }
+  }
+  SampleType type = source->type(rows[0]);
+  bool for_images = needs.shape.size() == 3 && (needs.shape[0] == 1 || needs.shape[0] == 3);
+  bool to_fit = type.kind == SampleKind::image && for_images;
+  if (to_fit && needs.intake.stated()) check_intake(needs.intake, needs.shape);
+  if (needs.classes > 0) match_classes(about, needs);
+  if (to_fit) {
+    // Arrays of another size are rather a mistake than photos: they are fitted if somebody says so.
+    bool may_fit = !files.empty() || needs.intake.stated();
+    if (files.empty()) files = {{type.shape[2], type.shape[1], static_cast<int>(type.shape[0]), false, ""}};
+    bool as_is =
+        !needs.intake.stated() && type.shape == needs.shape &&
+        std::all_of(files.begin(), files.end(), [&](const FileSurvey& f) { return same_shape(f, needs.shape); });
+    if (may_fit && !needs.model.empty()) tell_fitting(files, about.name, needs);
+    if (may_fit && !as_is) {
+      SampleType target = SampleType::image(needs.shape[0], needs.shape[1], needs.shape[2]);
+      return {about, target, [source, rows, intake = needs.intake, shape = needs.shape](const SourceRows& wanted) {
+                SourceRows of_source;
+                of_source.reserve(wanted.size());
+                for (std::int64_t row : wanted) of_source.push_back(rows[static_cast<std::size_t>(row)]);
+                return source->fitted(of_source, intake, shape);
+              }};
+    }
+  }
+  return {about, type, [source, rows](const SourceRows& wanted) {
+            SourceRows of_source;
+            of_source.reserve(wanted.size());
+            for (std::int64_t row : wanted) of_source.push_back(rows[static_cast<std::size_t>(row)]);
+            return source->values(of_source, rows[0]);
+          }};
+}
+
+std::vector<std::pair<SampleType, std::int64_t>> OpenedData::sizes() const {
+  std::vector<std::pair<SampleType, std::int64_t>> result;
+  auto count = [&](const SampleType& type, std::int64_t n) {
+    auto known = std::find_if(result.begin(), result.end(), [&](const auto& entry) { return entry.first == type; });
+    if (known == result.end()) {
+      result.emplace_back(type, n);
+    } else {
+      known->second += n;
+    }
+  };
+  for (const Part& part : parts_) {
+    std::vector<FileSurvey> files = part.source->survey(part.rows, /*thorough=*/false);
+    if (files.empty()) count(part.source->type(part.rows[0]), static_cast<std::int64_t>(part.rows.size()));
+    for (const FileSurvey& file : files) {
+      if (file.fault.empty()) count(SampleType::image(file.channels == 1 ? 1 : 3, file.height, file.width), 1);
+    }
+  }
+  std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return result;
+}
+
 DataView open_data(const std::string& spec, const std::string& default_split) {
-  std::vector<DataView> parts;
-  for (const DataSpec& part : parse_data_specs(spec)) parts.push_back(open_part(part, default_split));
-  return concatenate(parts);
+  return OpenedData(spec, default_split).view();
 }
 
 Dataset load_data(const std::string& spec, const std::string& default_split) {

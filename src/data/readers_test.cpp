@@ -230,17 +230,17 @@ TEST(Formats, BadImages) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   };
   std::string good = png(3, 40, 40);
-  refused("cut.png", good.substr(0, good.size() / 2), "PNG data is damaged");
-  refused("text.png", "hello", "is not a PNG, JPEG, BMP or PNM image");
-  refused("empty.jpg", "", "is not a PNG");
+  refused("cut.png", good.substr(0, good.size() / 2), "PNG data ends early");
+  std::string damaged = good;
+  damaged[damaged.find("IDAT") + 6] ^= 0x55;
+  refused("damaged.png", damaged, "PNG data is damaged");
+  refused("text.png", "hello", "is not a PNG, JPEG, WebP, TIFF, BMP or PNM image");
+  refused("empty.jpg", "", "is empty");
   std::string huge = good;
   huge.replace(16, 8, std::string("\x00\x0f\xff\xff\x00\x0f\xff\xff", 8));
   refused("huge.png", huge, "more than the 128 million accepted");
-  std::string deep = good;
-  deep[24] = 16;
-  refused("deep.png", deep, "16 bits a sample");
-  refused("deep.pgm", "P5\n# a comment\n2 2\n65535\n12345678", "16 bits a sample");
-  refused("cut.jpg", "\xff\xd8\xff\xe0", "JPEG data ends early");
+  refused("deep.pgm", "P5\n# a comment\n2 2\n1023\n12345678", "has values up to 1023");
+  refused("cut.jpg", "\xff\xd8\xff\xe0", "ends inside its header");
 }
 
 TEST(Formats, BadIdx) {

@@ -12,6 +12,7 @@
 
 #include "audio_file.h"
 #include "bounds.h"
+#include "fit_image.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
@@ -36,6 +37,7 @@ struct Listing {
   std::vector<std::string> files;
   std::vector<std::int64_t> labels;
   std::vector<std::string> class_names;
+  bool sorted_classes = false;
 };
 
 bool hidden(const fs::path& path) {
@@ -138,7 +140,8 @@ std::vector<std::string> names_in(const fs::path& folder, const std::vector<std:
 
 Listing list_table(const fs::path& folder, const fs::path& table) {
   LabelTable rows = read_table(folder, table);
-  Listing listing{folder, folder, std::move(rows.files), {}, names_in(folder, rows.words)};
+  Listing listing{folder, folder, std::move(rows.files), {}, names_in(folder, rows.words), false};
+  listing.sorted_classes = !listing.class_names.empty() && !fs::is_regular_file(folder / "classes.txt");
   std::map<std::string, std::int64_t> index;
   for (std::size_t i = 0; i < listing.class_names.size(); ++i)
     index.emplace(listing.class_names[i], static_cast<std::int64_t>(i));
@@ -158,7 +161,7 @@ Listing list_table(const fs::path& folder, const fs::path& table) {
 }
 
 Listing list_files(const fs::path& path, Wanted wanted) {
-  Listing listing{path, path, {}, {}, {}};
+  Listing listing{path, path, {}, {}, {}, true};
   for (const fs::path& folder : folders_in(path)) {
     std::vector<fs::path> files = files_in(folder, wanted);
     listing.labels.insert(listing.labels.end(), files.size(), static_cast<std::int64_t>(listing.class_names.size()));
@@ -167,6 +170,7 @@ Listing list_files(const fs::path& path, Wanted wanted) {
   }
   if (!listing.files.empty()) return listing;
   listing.class_names.clear();
+  listing.sorted_classes = false;
   for (const fs::path& file : files_in(path, wanted)) listing.files.push_back(file.filename().string());
   listing.labels.assign(listing.files.size(), Labelled::kUnlabelled);
   return listing;
@@ -174,7 +178,7 @@ Listing list_files(const fs::path& path, Wanted wanted) {
 
 Listing list_folder(const fs::path& path) {
   if (fs::is_regular_file(path))
-    return {path, path.parent_path(), {path.filename().string()}, {Labelled::kUnlabelled}, {}};
+    return {path, path.parent_path(), {path.filename().string()}, {Labelled::kUnlabelled}, {}, false};
   if (fs::exists(path / kIncompleteMark))
     bad_input("{}: is an export that did not come to its end; remove it and export again", path.string());
   if (fs::path table = path / "labels.csv"; fs::is_regular_file(table)) return list_table(path, table);
@@ -187,12 +191,53 @@ class FolderSource final : public Source {
  public:
   FolderSource(Listing listing, std::int64_t clip_length) : listing_(std::move(listing)), clip_length_(clip_length) {
     if (listing_.files.empty())
-      bad_input("{}: holds no PNG, JPEG, BMP or PNM images and no WAV, AIFF or FLAC sounds", listing_.root.string());
+      bad_input("{}: holds no PNG, JPEG, WebP, TIFF, BMP or PNM images and no WAV, AIFF or FLAC sounds",
+                listing_.root.string());
   }
 
   std::int64_t size() const override { return static_cast<std::int64_t>(listing_.files.size()); }
   at::Tensor labels() override { return label_tensor(listing_.labels); }
   std::vector<std::string> class_names() const override { return listing_.class_names; }
+  bool sorted_classes() const override { return listing_.sorted_classes; }
+  std::vector<std::string> files() const override { return listing_.files; }
+
+  std::vector<FileSurvey> survey(const std::vector<std::int64_t>& rows, bool thorough) override {
+    if (has_sound_extension(file(rows.at(0)))) return {};
+    std::vector<FileSurvey> result(rows.size());
+    QuietDecoders quiet;
+    workers().run(size_of(rows), [&](std::int64_t i, int) {
+      check_interrupt();
+      fs::path path = file(rows[static_cast<std::size_t>(i)]);
+      FileSurvey& found = result[static_cast<std::size_t>(i)];
+      try {
+        if (is_sound(read_head(path, 12))) return;
+        ImageInfo info = look_at_image(path);
+        found = {info.width, info.height, info.channels, info.orientation != 1, ""};
+        if (thorough) decode_image(read_file(path, kMaxSampleFile), path.string());
+      } catch (const Error& e) {
+        found.fault = e.what();
+      } catch (const fs::filesystem_error& e) {
+        found.fault = fmt::format("{}: cannot be read: {}", path.string(), e.code().message());
+      }
+    });
+    return result;
+  }
+
+  at::Tensor fitted(const std::vector<std::int64_t>& rows, const Intake& intake,
+                    const std::vector<std::int64_t>& shape) override {
+    QuietDecoders quiet;
+    SampleType target = SampleType::image(shape[0], shape[1], shape[2]);
+    require_memory(listing_.root.string(), target.bytes() * rows.size());
+    at::Tensor result = at::empty(target.batch(size_of(rows)), at::kByte);
+    auto* out = result.data_ptr<std::uint8_t>();
+    workers().run(size_of(rows), [&](std::int64_t i, int) {
+      check_interrupt();
+      fs::path path = file(rows[static_cast<std::size_t>(i)]);
+      Image image = decode_image(read_file(path, kMaxSampleFile), path.string());
+      fit_image(image, intake, shape, out + static_cast<std::size_t>(i) * target.bytes(), path.string());
+    });
+    return result;
+  }
 
   SampleType type(std::int64_t row) override {
     QuietDecoders quiet;
@@ -215,7 +260,7 @@ class FolderSource final : public Source {
       if (sample.type != wanted)
         bad_input("{}: {}: {} is {} and {} is {}", listing_.root.string(),
                   wanted.kind == SampleKind::image
-                      ? "images differ in size"
+                      ? "images differ in size or colour"
                       : "clips differ, but must be of one length ([length=...] cuts or pads them), rate and channels",
                   file(like).filename().string(), describe(wanted), path.filename().string(), describe(sample.type));
       std::memcpy(out + static_cast<std::size_t>(i) * wanted.bytes(), sample.values.data_ptr(), wanted.bytes());
@@ -224,6 +269,7 @@ class FolderSource final : public Source {
   }
 
  private:
+  static std::int64_t size_of(const std::vector<std::int64_t>& rows) { return static_cast<std::int64_t>(rows.size()); }
   fs::path file(std::int64_t row) const { return listing_.folder / listing_.files[static_cast<std::size_t>(row)]; }
   Sample decode(const fs::path& path) const {
     Sample sample = decode_sample(read_file(path, kMaxSampleFile), path.string());
@@ -259,7 +305,8 @@ bool holds_splits(const fs::path& folder) {
 bool is_sample_folder(const fs::path& path) {
   if (fs::is_directory(path) || has_sample_extension(path)) return true;
   std::string head = read_head(path, 12);
-  return head.substr(0, 3) == "\x89PN" || head.substr(0, 3) == "\xff\xd8\xff" || is_sound(head);
+  bool webp = head.substr(0, 4) == "RIFF" && head.size() == 12 && head.substr(8) == "WEBP";
+  return head.substr(0, 3) == "\x89PN" || head.substr(0, 3) == "\xff\xd8\xff" || webp || is_sound(head);
 }
 
 std::unique_ptr<Source> open_sample_folder(const OpenRequest& request) {

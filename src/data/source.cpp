@@ -1,10 +1,32 @@
 #include "galvani/data/source.h"
 
+#include <ATen/ATen.h>
+
+#include "fit_image.h"
 #include "galvani/base/error.h"
+#include "galvani/base/parallel.h"
 #include "readers.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
+
+std::vector<FileSurvey> Source::survey(const std::vector<std::int64_t>& /*rows*/, bool /*thorough*/) {
+  return {};
+}
+
+at::Tensor Source::fitted(const std::vector<std::int64_t>& rows, const Intake& intake,
+                          const std::vector<std::int64_t>& shape) {
+  at::Tensor images = values(rows, rows.at(0)).contiguous();
+  SampleType target = SampleType::image(shape[0], shape[1], shape[2]);
+  at::Tensor result = at::empty(target.batch(images.size(0)), at::kByte);
+  auto bytes = static_cast<std::size_t>(images[0].numel());
+  workers().run(images.size(0), [&](std::int64_t i, int) {
+    const char* pixels = static_cast<const char*>(images.data_ptr()) + static_cast<std::size_t>(i) * bytes;
+    Image image{images.size(1), images.size(2), images.size(3), 1, std::string(pixels, bytes)};
+    fit_image(image, intake, shape, result[i].data_ptr<std::uint8_t>(), fmt::format("image {}", i));
+  });
+  return result;
+}
 
 const std::vector<Format>& formats() {
   static const std::vector<Format> table = {
@@ -12,7 +34,8 @@ const std::vector<Format>& formats() {
       {"cifar", "CIFAR-10 and CIFAR-100 binary: their folder, or one .bin file", is_cifar, open_cifar},
       {"numpy", ".npy or .npz with uint8 images", is_numpy, open_numpy},
       {"files",
-       "PNG, JPEG, BMP or PNM images, or WAV, AIFF or FLAC sounds: a folder per class, a folder with labels.csv, a "
+       "PNG, JPEG, WebP, TIFF, BMP or PNM images, or WAV, AIFF or FLAC sounds: a folder per class, a folder with "
+       "labels.csv, a "
        "plain folder, or one file",
        is_sample_folder, open_sample_folder},
   };
@@ -34,7 +57,8 @@ std::unique_ptr<Source> open_path(const OpenRequest& request) {
     }
   }
   bad_input(
-      "{}: is not a known format (idx, CIFAR binary, NPY, NPZ, PNG, JPEG, BMP, PNM, WAV, AIFF, FLAC, or a folder of "
+      "{}: is not a known format (idx, CIFAR binary, NPY, NPZ, PNG, JPEG, WebP, TIFF, BMP, PNM, WAV, AIFF, FLAC, or a "
+      "folder of "
       "images or sounds)",
       request.path.string());
 }

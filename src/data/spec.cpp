@@ -248,4 +248,24 @@ std::vector<DataSpec> parse_data_specs(const std::string& text) {
   return result;
 }
 
+std::string absolute_spec(const std::string& text) {
+  std::string result;
+  for (DataSpec part : parse_data_specs(text)) {
+    std::error_code error;
+    std::filesystem::path absolute = std::filesystem::absolute(part.source, error).lexically_normal();
+    if (part.is_path && !error) part.source = absolute.string();
+    result += (result.empty() ? "" : "+") + part.str();
+  }
+  return result;
+}
+
+std::string training_split_of(const std::string& text) {
+  std::string name;
+  for (const DataSpec& part : parse_data_specs(text)) {
+    if (part.is_path || (!name.empty() && part.source != name)) return "";
+    name = part.source;
+  }
+  return name + ":train";
+}
+
 }  // namespace galvani

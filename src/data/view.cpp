@@ -84,9 +84,7 @@ DataView DataView::subset(const Rows& indices) const {
     if (index < 0 || index >= size())
       fail(ErrorCode::internal, "{}: input {} was asked for, but there are {}", name, index, size());
   }
-  return {{name, labels.index_select(0, label_tensor(indices)), class_names},
-          type_,
-          [whole = fetch_, indices](const Rows& rows) {
+  return {subset_of(*this, indices), type_, [whole = fetch_, indices](const Rows& rows) {
             Rows of_whole;
             of_whole.reserve(rows.size());
             for (std::int64_t row : rows) of_whole.push_back(indices[static_cast<std::size_t>(row)]);
@@ -96,7 +94,8 @@ DataView DataView::subset(const Rows& indices) const {
 
 Dataset DataView::load() const {
   if (type_.kind != SampleKind::image) bad_input("{}: holds {}, but images are needed here", name, type_.noun());
-  Dataset data{{name, labels, class_names}, empty_images(name, size(), type_.shape[0], type_.shape[1], type_.shape[2])};
+  Dataset data{static_cast<const Labelled&>(*this),
+               empty_images(name, size(), type_.shape[0], type_.shape[1], type_.shape[2])};
   for_each_piece(piece_of(type_), [&](const at::Tensor& rows, std::int64_t first) {
     data.images.narrow(0, first, rows.size(0)).copy_(rows);
   });
@@ -109,6 +108,7 @@ DataView concatenate(const std::vector<DataView>& parts) {
   Labelled about;
   std::vector<at::Tensor> labels;
   const DataView* named = nullptr;
+  bool any_files = false;
   for (const DataView& part : parts) {
     if (part.type() != front.type())
       bad_input("{} and {} cannot be joined: their {} are {} and {}", front.name, part.name, front.type().noun(),
@@ -120,8 +120,15 @@ DataView concatenate(const std::vector<DataView>& parts) {
     if (named == nullptr && !part.class_names.empty()) named = &part;
     about.name += (about.name.empty() ? "" : "+") + part.name;
     labels.push_back(part.labels);
+    any_files |= !part.files.empty();
+  }
+  for (const DataView& part : parts) {
+    if (!any_files) break;
+    about.files.insert(about.files.end(), part.files.begin(), part.files.end());
+    if (part.files.empty()) about.files.resize(about.files.size() + static_cast<std::size_t>(part.size()));
   }
   if (named != nullptr) about.class_names = named->class_names;
+  if (named != nullptr) about.sorted_classes = named->sorted_classes;
   about.labels = at::cat(labels);
   return {about, front.type(), [parts](const Rows& rows) {
             std::vector<at::Tensor> pieces;

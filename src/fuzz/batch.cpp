@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +17,18 @@
 
 namespace galvani {
 namespace {
+
+// Root mean square of the differences, 1 being full scale. Summed in whole numbers, so the same everywhere.
+double change_of(const std::uint8_t* image, const at::Tensor& seed) {
+  const auto* origin = seed.data_ptr<std::uint8_t>();
+  std::int64_t n = seed.numel();
+  std::int64_t sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int64_t step = std::int64_t{image[i]} - std::int64_t{origin[i]};
+    sum += step * step;
+  }
+  return std::sqrt(static_cast<double>(sum) / static_cast<double>(n)) / 255;
+}
 
 // What the candidates of one call may take, with their traces. A constant, for it decides which candidates share a
 // micro-batch.
@@ -180,7 +193,10 @@ std::vector<std::int64_t> BatchRunner::pick(CampaignState& state) const {
   for (std::int64_t i = 0; i < settings_.batch; ++i) {
     Rng rng = pick_stream_.derive(static_cast<std::uint64_t>(state.counters.iterations + i + 1));
     std::int64_t id = state.scheduler->pick(state.corpus.entries(), rng);
-    if (state.corpus.at(id).picks == 0) --state.never_picked;
+    if (state.corpus.at(id).picks == 0) {
+      --state.never_picked;
+      if (state.is_seed(id)) ++state.tried_seeds;
+    }
     state.corpus.count_pick(id);
     state.picks.add(id);
     picks.push_back(id);
@@ -321,6 +337,7 @@ void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal,
     find.fault.rule = record.rule;
     find.fault.figures = record.figures;
     find.fault.affine = record.affine;
+    if (find.fault.id != 0) find.fault.change = change_of(own, parent.seed.contiguous());
   });
   CampaignCounters& counters = state.counters;
   for (Find& find : finds) {
@@ -346,6 +363,7 @@ void BatchRunner::add_finds(CampaignState& state, const Round& round, std::vecto
   for (Find& find : finds) {
     bool kept = find.input.id != 0;
     if (find.fault.id != 0) {
+      state.break_seed(find.fault.seed);
       batch.fault_images.push_back(!find.fault.distinct ? std::string() : kept ? find.png : std::move(find.png));
       batch.faults.push_back(std::move(find.fault));
     }

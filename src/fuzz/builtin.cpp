@@ -34,8 +34,8 @@ GuideTraits guide_traits(const std::string& name) {
 }
 
 const SchedulerRegistry& schedulers() {
-  static const SchedulerRegistry registry("scheduler",
-                                          {decay_entry(), newest_entry(), uniform_entry(), coverage_entry()});
+  static const SchedulerRegistry registry(
+      "scheduler", {sweep_entry(), decay_entry(), newest_entry(), uniform_entry(), coverage_entry()});
   return registry;
 }
 

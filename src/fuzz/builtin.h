@@ -16,6 +16,7 @@ GuideEntry deephunter_guide_entry();
 GuideTraits guide_traits(const std::string& name);
 
 using SchedulerEntry = SchedulerRegistry::Entry;
+SchedulerEntry sweep_entry();
 SchedulerEntry decay_entry();
 SchedulerEntry newest_entry();
 SchedulerEntry uniform_entry();

@@ -96,6 +96,7 @@ struct Campaign::Impl {
     for (std::size_t i = 0; i < seeds.records.size(); ++i)
       state->corpus.add_seed(seeds.records[i].label, seeds.records[i].gain, seeds.images[i]);
     state->never_picked = state->corpus.size();
+    state->broken.assign(seeds.records.size(), 0);
     for (const std::string& name : generator->kinds()) state->yields.kinds.push_back({name, 0, 0, 0, 0, 0});
     for (const std::string& name : class_names) state->yields.classes.push_back({name, 0, 0, 0, 0, 0});
     runner.emplace(record.settings, tracer, *generator, state->guide->needs(),
@@ -112,8 +113,8 @@ struct Campaign::Impl {
   void create(const CampaignSettings& settings, const CampaignSubject& subject) {
     Seeds seeds = choose_seeds(tracer.network(), data, settings);
     if (static_cast<std::int64_t>(seeds.records.size()) < settings.seeds)
-      log::warn("{}: the model gets {} of {} inputs right, so there are {} seeds instead of {}", data.name,
-                seeds.records.size(), data.size(), seeds.records.size(), settings.seeds);
+      log::debug("{}: the model gets {} of {} inputs right, so there are {} seeds instead of {}", data.name,
+                 seeds.records.size(), data.size(), seeds.records.size(), settings.seeds);
     class_names = galvani::class_names(tracer.network(), data);
     record = make_record(settings, subject);
     make_generator(record.settings, subject, seeds);
@@ -283,9 +284,11 @@ struct Campaign::Impl {
     store->for_each_fault_image(iterations, [this](const std::string& hash, std::int64_t label, std::int64_t id) {
       state->seen_fault.first(hash, label, id);
     });
+    store->for_each_broken_seed(iterations, [this](std::int64_t seed) { state->break_seed(seed); });
     state->never_picked = 0;
     for (std::size_t i = 0; i < loaded.picks.size(); ++i) {
       state->corpus.set_picks(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
+      if (loaded.picks[i] > 0 && i < state->broken.size()) ++state->tried_seeds;
       state->never_picked += loaded.picks[i] == 0 ? 1 : 0;
       state->picks.add(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
     }
@@ -359,6 +362,8 @@ struct Campaign::Impl {
     status.counters = state->counters;
     status.corpus = state->corpus.size();
     status.never_picked = state->never_picked;
+    status.tried_seeds = state->tried_seeds;
+    status.broken_seeds = state->broken_seeds;
     status.seconds = seconds();
     status.session_seconds = since(session_start);
     status.picks_since_kept = state->counters.iterations - state->last_kept;

@@ -127,7 +127,7 @@ TEST_F(CheckTest, RowsThatWereChangedBreakTheChainOfTheirBatchAlone) {
   EXPECT_EQ(part(report, "outputs").all - part(report, "outputs").intact,
             of_batch.at(static_cast<std::size_t>(batch)).kept - of_batch.at(static_cast<std::size_t>(batch) - 1).kept);
   expect_damage(changed("UPDATE seeds SET gain = gain + 1 WHERE id = 7"), "batch 0 do not fit");
-  expect_damage(changed("INSERT INTO wrong_seeds VALUES(1000, 1, -1, 0)"), "batch 0 do not fit");
+  expect_damage(changed("INSERT INTO wrong_seeds VALUES(1000, 1, -1, 0, '')"), "batch 0 do not fit");
   expect_damage(changed("UPDATE batches SET reexamined = reexamined + 1 WHERE batch = 2"), "batch 2 do not fit");
   expect_damage(changed("DELETE FROM batches WHERE batch = 3"), "has no batch 3");
   expect_damage(changed("DELETE FROM faults WHERE id = 4"), "do not fit");
@@ -143,7 +143,7 @@ TEST_F(CheckTest, TotalsClockAndRowsBeyondTheLastBatch) {
   expect_damage(changed("DELETE FROM clock WHERE batch = 5"), "clock has 6 rows");
   expect_damage(changed("INSERT INTO faults SELECT id + 100000, input, parent, seed, iteration, slot, rule, affine, "
                         "label, predicted, confidence, is_distinct, sha256, file, origin, unrepeatable, figures, "
-                        "metadata FROM faults WHERE id = 1"),
+                        "metadata, change FROM faults WHERE id = 1"),
                 "faults has");
 }
 

@@ -22,6 +22,7 @@ GuideEntry deephunter_guide_entry() {
            [](const Options& options) {
              GuideDefaults defaults;
              defaults.generator = "mutate:set=deephunter:group=" + options.text("group");
+             defaults.scheduler = "decay";
              return defaults;
            }}};
 }

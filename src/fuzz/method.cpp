@@ -14,7 +14,7 @@ Method by_guide(const std::string& name, const std::string& help, const std::str
   GuideDefaults defaults = guide_defaults(Spec::parse(guide));
   method.settings.guide = guide;
   method.settings.generator = defaults.generator;
-  method.settings.scheduler = defaults.scheduler;
+  method.settings.scheduler = "decay";  // of all the papers so far
   return method;
 }
 

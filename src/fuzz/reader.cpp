@@ -111,6 +111,12 @@ double CampaignReader::seconds() const {
   return row.step() ? row.real(0) : 0;
 }
 
+std::string CampaignReader::begun() const {
+  Statement row(impl_->database,
+                "SELECT strftime('%Y-%m-%d %H:%M UTC', date, 'unixepoch') FROM clock WHERE batch = 0 AND date > 0");
+  return row.step() ? row.text(0) : "";
+}
+
 std::vector<TimelinePoint> CampaignReader::timeline(std::size_t points) const {
   Statement count(impl_->database, "SELECT count(*) FROM batches");
   auto n = static_cast<std::size_t>(count.step() ? count.integer(0) : 0);
@@ -162,6 +168,44 @@ std::vector<SeedRecord> CampaignReader::seeds() const {
   return result;
 }
 
+SeedFigures CampaignReader::seed_figures() const {
+  SeedFigures result;
+  auto number = [&](const char* query) {
+    Statement row(impl_->database, query);
+    return row.step() ? row.integer(0) : 0;
+  };
+  result.seeds = number("SELECT count(*) FROM seeds");
+  result.tried = number("SELECT count(*) FROM seeds JOIN picks ON picks.id = seeds.id WHERE picks.count > 0");
+  std::int64_t wrong = number("SELECT count(*) FROM wrong_seeds");
+  result.right = result.seeds - (record().settings.wrong_seeds == "keep" ? wrong : 0);
+  result.looked_at = result.right + wrong;
+  Statement rows(impl_->database, "SELECT min(change) FROM faults GROUP BY seed ORDER BY 1");
+  while (rows.step()) {
+    ++result.broken;
+    if (rows.real(0) > 0) result.smallest.push_back(rows.real(0));
+  }
+  return result;
+}
+
+std::vector<std::int64_t> CampaignReader::broken_at() const {
+  std::vector<std::int64_t> result;
+  Statement rows(impl_->database, "SELECT min(iteration) FROM faults GROUP BY seed ORDER BY 1");
+  while (rows.step()) result.push_back(rows.integer(0));
+  return result;
+}
+
+std::string CampaignReader::seed_name(std::int64_t seed) const {
+  Statement row(impl_->database, "SELECT source, item FROM seeds WHERE id = ?");
+  row.bind(seed);
+  if (!row.step()) bad_usage("{}: has no seed {}", folder().string(), seed);
+  return row.text(0).empty() ? fmt::format("item {}", row.integer(1)) : row.text(0);
+}
+
+double SeedFigures::broken_by(double change) const {
+  auto end = std::upper_bound(smallest.begin(), smallest.end(), change);
+  return tried > 0 ? static_cast<double>(end - smallest.begin()) / static_cast<double>(tried) : 0;
+}
+
 std::vector<WrongSeedRecord> CampaignReader::wrong_seeds() const {
   std::vector<WrongSeedRecord> result;
   Statement rows(impl_->database, "SELECT " + columns<WrongSeedRecord>() + " FROM wrong_seeds ORDER BY item");
@@ -171,10 +215,15 @@ std::vector<WrongSeedRecord> CampaignReader::wrong_seeds() const {
 
 void CampaignReader::for_each_fault(const FaultFilter& filter,
                                     const std::function<void(const FaultRecord&)>& visit) const {
-  Statement rows(impl_->database,
-                 select_faults() +
-                     "WHERE id >= ?1 AND (?2 IS NULL OR label = ?2) AND (?3 IS NULL OR predicted = ?3) AND "
-                     "(?4 = 0 OR input != 0) AND (?5 = 0 OR is_distinct = 1) ORDER BY id LIMIT ?6");
+  const std::string wanted =
+      "WHERE id >= ?1 AND (?2 IS NULL OR label = ?2) AND (?3 IS NULL OR predicted = ?3) AND (?4 = 0 OR input != 0) AND "
+      "(?5 = 0 OR is_distinct = 1) ";
+  const std::string in_turns =
+      "SELECT " + columns<FaultRecord>() +
+      " FROM (SELECT *, row_number() OVER (PARTITION BY seed ORDER BY is_distinct DESC, id) AS "
+      "turn FROM faults " +
+      wanted + ") ORDER BY turn, id LIMIT ?6";
+  Statement rows(impl_->database, filter.by_turns ? in_turns : select_faults() + wanted + "ORDER BY id LIMIT ?6");
   rows.bind(filter.first, filter.label, filter.predicted, filter.kept_only, filter.distinct_only,
             filter.most > 0 ? filter.most : std::int64_t{-1});
   while (rows.step()) visit(fault_of(rows));

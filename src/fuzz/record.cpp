@@ -48,6 +48,7 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
   record.preprocess.channels = preprocess.bgr ? "bgr" : "rgb";
   record.preprocess.layout = preprocess.channels_last ? "nhwc" : "nchw";
   record.preprocess.input = record.input;
+  record.preprocess_assumed = !network.card().preprocess_known;
   record.execution = network.execution();
   record.data = subject.data.name;
   record.data_sha256 = content_hash(subject.data);

@@ -23,11 +23,13 @@ void for_each_field(Record& r, Visit&& visit) {
     visit("confidence", r.confidence);
     visit("gain", r.gain);
     visit("sha256", r.sha256);
+    visit("source", r.source);
   } else if constexpr (std::is_same_v<T, WrongSeedRecord>) {
     visit("item", r.item);
     visit("label", r.label);
     visit("predicted", r.predicted);
     visit("confidence", r.confidence);
+    visit("source", r.source);
   } else if constexpr (std::is_base_of_v<MutantRecord, T>) {
     visit("id", r.id);
     if constexpr (std::is_same_v<T, FaultRecord>) visit("input", r.input);
@@ -51,6 +53,7 @@ void for_each_field(Record& r, Visit&& visit) {
     visit("unrepeatable", r.unrepeatable);
     visit("figures", r.figures);
     visit("metadata", r.metadata);
+    if constexpr (std::is_same_v<T, FaultRecord>) visit("change", r.change);
   } else if constexpr (std::is_base_of_v<CampaignCounters, T>) {
     for_each_counter(r, [&](const char* column, const char*, auto& value) { visit(column, value); });
   } else {
@@ -67,7 +70,7 @@ void for_each_field(Record& r, Visit&& visit) {
 // Columns that version 2 of the store did not have. Rows that leave them at zero or empty hash as they did then.
 inline bool is_later_column(std::string_view column) {
   return column == "origin" || column == "unrepeatable" || column == "figures" || column == "metadata" ||
-         column == "passes";
+         column == "passes" || column == "source" || column == "change";
 }
 
 // "id, parent, ...", or "inputs.id, inputs.parent, ..." of a table.

@@ -19,12 +19,14 @@ CREATE TABLE seeds(
   confidence REAL NOT NULL,
   gain REAL NOT NULL,
   sha256 TEXT NOT NULL,
-  image BLOB NOT NULL);
+  image BLOB NOT NULL,
+  source TEXT NOT NULL DEFAULT '');
 CREATE TABLE wrong_seeds(
   item INTEGER PRIMARY KEY,
   label INTEGER NOT NULL,
   predicted INTEGER NOT NULL,
-  confidence REAL NOT NULL);
+  confidence REAL NOT NULL,
+  source TEXT NOT NULL DEFAULT '');
 CREATE TABLE inputs(
   id INTEGER PRIMARY KEY,
   parent INTEGER NOT NULL,
@@ -63,7 +65,8 @@ CREATE TABLE faults(
   origin INTEGER NOT NULL DEFAULT 0,
   unrepeatable INTEGER NOT NULL DEFAULT 0,
   figures TEXT NOT NULL DEFAULT '',
-  metadata TEXT NOT NULL DEFAULT '');
+  metadata TEXT NOT NULL DEFAULT '',
+  change REAL NOT NULL DEFAULT 0);
 CREATE TABLE picks(id INTEGER PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE batches(
   batch INTEGER PRIMARY KEY,
@@ -97,7 +100,7 @@ CREATE TABLE classes(
   kept INTEGER NOT NULL,
   faults INTEGER NOT NULL,
   kept_faults INTEGER NOT NULL);
-CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL);
+CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL, date INTEGER NOT NULL DEFAULT 0);
 )";
 
 // What version 3 has and version 2 had not.
@@ -114,8 +117,17 @@ const std::vector<Addition::Column> kOfCandidates = {{"origin", "INTEGER", "0"},
                                                      {"unrepeatable", "INTEGER", "0"},
                                                      {"figures", "TEXT", "''"},
                                                      {"metadata", "TEXT", "''"}};
-const std::vector<Addition> kAdditions = {
-    {"inputs", kOfCandidates}, {"faults", kOfCandidates}, {"batches", {{"passes", "INTEGER", "0"}}}};
+const std::vector<Addition::Column> kOfFaults = [] {
+  std::vector<Addition::Column> columns = kOfCandidates;
+  columns.push_back({"change", "REAL", "0"});
+  return columns;
+}();
+const std::vector<Addition> kAdditions = {{"seeds", {{"source", "TEXT", "''"}}},
+                                          {"wrong_seeds", {{"source", "TEXT", "''"}}},
+                                          {"inputs", kOfCandidates},
+                                          {"faults", kOfFaults},
+                                          {"batches", {{"passes", "INTEGER", "0"}}},
+                                          {"clock", {{"date", "INTEGER", "0"}}}};
 
 }  // namespace
 

@@ -27,7 +27,11 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
   for (std::int64_t item : Rng(settings.seed).derive("seeds").sample(data.size(), data.size())) {
     if (labels[item] >= 0) order.push_back(item);
   }
-  if (order.empty()) bad_input("{}: has no labels, so it cannot be known which inputs the model gets right", data.name);
+  if (order.empty())
+    bad_input(
+        "{}: has no labels, so it cannot be known which inputs the model gets right; --labels model takes its own "
+        "verdicts",
+        data.name);
   Seeds seeds;
   std::int64_t chunk = network.execution().micro_batch * kMicroBatchesPerChunk;
   Progress progress("choosing seeds", count, "seeds");
@@ -44,12 +48,13 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
       std::int64_t predicted = said.labels.data_ptr<std::int64_t>()[i - first];
       auto sure = static_cast<double>(said.confidence.data_ptr<float>()[i - first]);
       bool right = predicted == labels[item];
+      std::string source = data.files.empty() ? "" : data.files[static_cast<std::size_t>(item)];
       if (right || keep_wrong) {
         seeds.records.push_back(
-            {static_cast<std::int64_t>(seeds.records.size()) + 1, item, labels[item], sure, 0, 0, {}});
+            {static_cast<std::int64_t>(seeds.records.size()) + 1, item, labels[item], sure, 0, 0, {}, source});
         seeds.images.push_back(data.images[item].clone());
       }
-      if (!right) seeds.wrong.push_back({item, labels[item], predicted, sure});
+      if (!right) seeds.wrong.push_back({item, labels[item], predicted, sure, source});
     }
     progress.advance(static_cast<std::int64_t>(seeds.records.size() - before));
     first = end;

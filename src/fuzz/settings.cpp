@@ -21,12 +21,13 @@ enum class Matters {
   fixed,  // part of what the campaign is, but nothing that a command can ask for
   yes,    // must be the same for a folder to be gone on with
   added,  // the same, but earlier versions did not know it: what is not set is not written either
+  told,   // for people only; likewise
 };
 
 // Whether a record without this value says the same.
 template <class T>
 bool may_be_left_out(const T& value, Matters matters) {
-  return matters == Matters::added && value == T();
+  return (matters == Matters::added || matters == Matters::told) && value == T();
 }
 
 template <class T>
@@ -49,7 +50,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("galvani", "version", r.version, kNo);
   for_each_setting(r.settings, [&](const SettingInfo& info, auto& value) {
     std::string_view name = info.name;
-    bool later = name == "absorb" || name == "wrong-seeds";
+    bool later = name == "absorb" || name == "wrong-seeds" || name == "labels";
     if (newest || (name != "generator" && !later)) {
       visit("settings", info.name, value, kYes);
     } else if (name == "generator") {
@@ -69,6 +70,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("model", "std", r.preprocess.deviation, kYes);
   visit("model", "channels", r.preprocess.channels, kYes);
   visit("model", "layout", r.preprocess.layout, kYes);
+  visit("model", "assumed", r.preprocess_assumed, Matters::told);
   visit("execution", "micro-batch", r.execution.micro_batch, kYes);
   visit("execution", "channels-last", r.execution.channels_last, kYes);
   visit("execution", "fused", r.execution.fused, Matters::added);
@@ -153,7 +155,7 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
 std::string CampaignRecord::identity() const {
   std::string text;
   for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
-    if (matters != Matters::no && !may_be_left_out(value, matters))
+    if (matters != Matters::no && matters != Matters::told && !may_be_left_out(value, matters))
       text += fmt::format("{}.{}={}\n", section, key, value);
   });
   return sha256(text);
@@ -164,6 +166,37 @@ std::vector<std::pair<std::string, std::string>> CampaignRecord::choices() const
   for_each_setting(settings,
                    [&](const SettingInfo& info, const auto& value) { result.emplace_back(info.name, shown(value)); });
   return result;
+}
+
+std::string CampaignRecord::command() const {
+  auto quoted = [](const std::string& text) {
+    bool plain = !text.empty() && text.find_first_not_of(
+                                      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                      "_-+=./:,%@") == std::string::npos;
+    if (plain) return text;
+    std::string result = "'";
+    for (char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return result + "'";
+  };
+  std::string text = "galvani fuzz " + quoted(model) + " --data " + quoted(data);
+  std::vector<std::pair<std::string, std::string>> usual = CampaignRecord().choices();
+  std::vector<std::pair<std::string, std::string>> own = choices();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    bool always = own[i].first == "guide" || own[i].first == "scheduler" || own[i].first == "generator";
+    if (!always && own[i].second == usual[i].second) continue;
+    text += " --" + own[i].first;
+    if (own[i].second != "true") text += " " + quoted(own[i].second);
+  }
+  if (!style.empty()) text += " --style " + quoted(style);
+  const CardFlags& p = preprocess;
+  for (auto [flag, value] : {std::pair<const char*, const std::string&>{"range", p.range},
+                             {"mean", p.mean},
+                             {"std", p.deviation},
+                             {"channels", p.channels},
+                             {"layout", p.layout}})
+    text += fmt::format(" --{} {}", flag, quoted(value));
+  text += fmt::format(" --micro-batch {}{}", execution.micro_batch, execution.fused ? "" : " --unfused");
+  return text;
 }
 
 std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wanted) const {

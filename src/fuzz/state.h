@@ -47,6 +47,16 @@ struct CampaignState {
   std::int64_t never_picked = 0;     // entries
   SeenImages seen_kept, seen_fault;  // the seeds are among the kept
   PickSum picks;                     // of all entries
+  std::vector<char> broken;          // by seed: whether a fault was made of it
+  std::int64_t broken_seeds = 0;
+  std::int64_t tried_seeds = 0;  // picked at least once
+
+  void break_seed(std::int64_t id) {
+    char& known = broken[static_cast<std::size_t>(id - 1)];
+    broken_seeds += known == 0 ? 1 : 0;
+    known = 1;
+  }
+  bool is_seed(std::int64_t id) const { return id <= static_cast<std::int64_t>(broken.size()); }
 };
 
 // Snapshots in state/ of a campaign's folder: what does not follow from the store alone. `campaign` tells campaigns

@@ -59,7 +59,7 @@ Store::Store(const fs::path& folder)
       add_input_(database_, insert_into<InputRecord>("inputs", "image")),
       add_fault_(database_, insert_into<FaultRecord>("faults")),
       add_batch_(database_, insert_into<CampaignCounters>("batches", "totals, chain")),
-      add_clock_(database_, "INSERT INTO clock VALUES(?, ?)"),
+      add_clock_(database_, "INSERT INTO clock VALUES(?, ?, unixepoch())"),
       add_pick_(database_, "INSERT OR REPLACE INTO picks VALUES(?, ?)"),
       add_kind_(database_, "INSERT OR REPLACE INTO mutators VALUES(?, ?, ?, ?, ?, ?)"),
       set_class_(database_,
@@ -98,7 +98,7 @@ void Store::create(const fs::path& folder, const Beginning& beginning) {
   add_row(add_batch, beginning.counters, beginning.totals, chain_value(beginning));
   if (!beginning.absorbed.empty())
     Statement(database, "INSERT INTO meta VALUES('absorbed', ?)").run(Statement::Blob{beginning.absorbed});
-  Statement(database, "INSERT INTO clock VALUES(0, 0)").run();
+  Statement(database, "INSERT INTO clock VALUES(0, 0, unixepoch())").run();
   transaction.commit();
 }
 
@@ -199,6 +199,13 @@ void Store::for_each_fault_image(std::int64_t last_iteration, const SeeImage& vi
                  "SELECT sha256, label, id FROM faults WHERE iteration <= ? AND is_distinct = 1 ORDER BY id");
   rows.bind(last_iteration);
   while (rows.step()) visit(rows.text(0), rows.integer(1), rows.integer(2));
+}
+
+void Store::for_each_broken_seed(std::int64_t last_iteration, const std::function<void(std::int64_t seed)>& visit) {
+  Statement rows(database_,
+                 "SELECT DISTINCT seed FROM faults WHERE iteration <= ? AND seed IN (SELECT id FROM seeds) ORDER BY 1");
+  rows.bind(last_iteration);
+  while (rows.step()) visit(rows.integer(0));
 }
 
 void Store::for_each_seed_image(const SeeImage& visit) {

@@ -45,6 +45,8 @@ class Store {
   using SeeImage = std::function<void(const std::string& sha256, std::int64_t label, std::int64_t id)>;
   void for_each_fault_image(std::int64_t last_iteration, const SeeImage& visit);
   void for_each_seed_image(const SeeImage& visit);
+  // Seeds that a fault was made of up to an iteration.
+  void for_each_broken_seed(std::int64_t last_iteration, const std::function<void(std::int64_t seed)>& visit);
   std::string image(std::int64_t id);  // PNG
 
   // Faults whose file is gone or empty, and how to put it back.

@@ -1,8 +1,12 @@
 #include "galvani/fuzz/summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "galvani/base/error.h"
+#include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -26,8 +30,44 @@ double pielou_evenness(const std::vector<std::int64_t>& counts) {
   return entropy / std::log(static_cast<double>(counts.size()));
 }
 
+std::string base_text(const CampaignRecord& record, const SeedFigures& seeds) {
+  const CardFlags& p = record.preprocess;
+  auto unless = [](const char* name, const std::string& value, const char* usual) {
+    return value == usual || value.empty() ? std::string() : fmt::format(", {} {}", name, value);
+  };
+  return fmt::format("{} gets {} of {} inputs right ({:.1f}%); preprocessing: range {}{}{}, {}, {} ({})",
+                     printable(std::filesystem::path(record.model).filename().string()), format_count(seeds.right),
+                     format_count(seeds.looked_at), seeds.accuracy() * 100, p.range, unless("mean", p.mean, "0"),
+                     unless("std", p.deviation, "1"), p.channels, p.layout,
+                     record.preprocess_assumed ? "assumed: the file does not say" : "as stated");
+}
+
+std::string seeds_text(const SeedFigures& seeds) {
+  std::string text = fmt::format("{} of {} tried {} broke ({:.1f}%)", format_count(seeds.broken),
+                                 format_count(seeds.tried), seeds.tried == 1 ? "seed" : "seeds", seeds.share() * 100);
+  std::int64_t left = seeds.seeds - seeds.tried;
+  return left > 0 ? fmt::format("{}, {} of {} were not tried", text, format_count(left), format_count(seeds.seeds))
+                  : text;
+}
+
+const std::vector<double>& change_steps() {
+  static const std::vector<double> steps = {0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
+  return steps;
+}
+
+std::string changes_text(const SeedFigures& seeds) {
+  std::string text;
+  if (seeds.smallest.empty()) return text;
+  for (double step : change_steps()) {
+    text += fmt::format("{}{:.0f}% breaks {:.1f}%", text.empty() ? "" : ", ", step * 100, seeds.broken_by(step) * 100);
+    if (seeds.smallest.back() <= step) break;
+  }
+  return text;
+}
+
 CampaignSummary summarise(const CampaignReader& reader) {
   CampaignSummary result;
+  result.seeds = reader.seed_figures();
   result.counters = reader.counters();
   result.seconds = reader.seconds();
   const CampaignCounters& c = result.counters;
@@ -71,6 +111,10 @@ const std::vector<CampaignFigure>& campaign_figures() {
   auto any_kept = [](const S& s) { return s.counters.kept > 0; };
   auto any_kept_fault = [](const S& s) { return s.counters.kept_faults > 0; };
   static const std::vector<CampaignFigure> all = {
+      {"broken-seeds", "broken seeds", [](const S& s) { return static_cast<double>(s.seeds.broken); }, always},
+      {"broken-seeds%", nullptr, [](const S& s) { return s.seeds.share(); }, always},
+      {"tried-seeds", "tried seeds", [](const S& s) { return static_cast<double>(s.seeds.tried); }, always},
+      {"base-accuracy", nullptr, [](const S& s) { return s.seeds.accuracy(); }, always},
       {"faults", "faults", [](const S& s) { return static_cast<double>(s.counters.faults); }, always},
       {"distinct", "distinct", [](const S& s) { return static_cast<double>(s.counters.distinct_faults); }, always},
       {"not-a-number", kNotANumberName, [](const S& s) { return static_cast<double>(s.not_a_number); }, always},

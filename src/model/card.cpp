@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -88,6 +89,51 @@ bool parse_choice(const std::string& what, const std::string& text, const std::s
   fail(code, "{} is '{}', but must be {} or {}", what, printable(text), no, yes);
 }
 
+// `what` is the flag or key that was given.
+void set_resize(Intake& intake, const std::string& text, const std::string& what, ErrorCode code) {
+  constexpr std::int64_t kLargest = 16384;
+  using Resize = Intake::Resize;
+  intake.resize = text == "exact" ? Resize::exact
+                  : text == "fit" ? Resize::fit
+                  : text == "pad" ? Resize::pad
+                                  : Resize::short_side;
+  intake.side = 0;
+  if (intake.resize != Resize::short_side) return;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), intake.side);
+  bool good = error == std::errc() && end == text.data() + text.size() && intake.side >= 1 && intake.side <= kLargest;
+  if (!good) fail(code, "{} is '{}', but must be exact, fit, pad or a number of pixels", what, printable(text));
+}
+
+void set_crop(Intake& intake, const std::string& text, const std::string& what, ErrorCode code) {
+  constexpr std::int64_t kLargest = 16384;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), intake.crop);
+  bool good = error == std::errc() && end == text.data() + text.size() && intake.crop >= 1 && intake.crop <= kLargest;
+  if (!good) fail(code, "{} is '{}', but must be a number of pixels", what, printable(text));
+}
+
+// A text or a number, as text.
+std::string text_of(const json& value) {
+  return value.is_number_integer() ? std::to_string(value.get<std::int64_t>()) : value.get<std::string>();
+}
+
+// Lines, a name each, or names separated by commas.
+std::vector<std::string> parse_class_names(const std::string& text) {
+  char by = text.find('\n') != std::string::npos ? '\n' : ',';
+  std::vector<std::string> names(1);
+  for (char c : text) {
+    if (c == by) {
+      names.emplace_back();
+    } else if (c != '\r') {
+      names.back() += c;
+    }
+  }
+  if (by == '\n' && names.back().empty()) names.pop_back();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) bad_usage("--classes: the name of class {} is empty", i);
+  }
+  return names;
+}
+
 // TOML and JSON cards have the same keys, so both are read as JSON.
 void read_into(ModelCard& card, const json& j, const std::string& where) {
   Preprocess& p = card.preprocess;
@@ -107,6 +153,9 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     if (j.contains("layout"))
       p.channels_last =
           parse_choice(where + ": 'layout'", j.at("layout").get<std::string>(), "nchw", "nhwc", ErrorCode::bad_input);
+    if (j.contains("resize"))
+      set_resize(card.intake, text_of(j.at("resize")), where + ": 'resize'", ErrorCode::bad_input);
+    if (j.contains("crop")) set_crop(card.intake, text_of(j.at("crop")), where + ": 'crop'", ErrorCode::bad_input);
     if (j.contains("input")) card.input = j.at("input").get<std::vector<std::int64_t>>();
     if (j.contains("type")) card.number = j.at("type").get<std::string>();
     if (j.contains("classes")) card.class_names = j.at("classes").get<std::vector<std::string>>();
@@ -169,6 +218,8 @@ std::string ModelCard::to_json() const {
   if (!preprocess.deviation.empty()) j["std"] = preprocess.deviation;
   j["channels"] = preprocess.bgr ? "bgr" : "rgb";
   j["layout"] = preprocess.channels_last ? "nhwc" : "nchw";
+  if (intake.resize != Intake::Resize::automatic) j["resize"] = intake.resize_text();
+  if (intake.crop != 0) j["crop"] = intake.crop;
   if (!input.empty()) j["input"] = input;
   if (!number.empty()) j["type"] = number;
   if (!class_names.empty()) j["classes"] = class_names;
@@ -195,9 +246,9 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
   } catch (const toml::parse_error& e) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
-  static const std::vector<std::string> kKnown = {"range",        "mean",  "std",      "channels",
-                                                  "layout",       "input", "type",     "classes",
-                                                  "architecture", "data",  "accuracy", "accuracy_data"};
+  static const std::vector<std::string> kKnown = {"range",        "mean", "std",      "channels",     "layout",
+                                                  "input",        "type", "classes",  "resize",       "crop",
+                                                  "architecture", "data", "accuracy", "accuracy_data"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));
@@ -215,6 +266,13 @@ void CardFlags::apply_to(ModelCard& card) const {
   if (!range.empty()) std::tie(p.low, p.high) = parse_range(range);
   if (!channels.empty()) p.bgr = parse_choice("--channels", channels, "rgb", "bgr", ErrorCode::usage);
   if (!layout.empty()) p.channels_last = parse_choice("--layout", layout, "nchw", "nhwc", ErrorCode::usage);
+  if (!resize.empty()) set_resize(card.intake, resize, "--resize", ErrorCode::usage);
+  if (!crop.empty()) set_crop(card.intake, crop, "--crop", ErrorCode::usage);
+  card.intake.skip_broken |= skip_broken;
+  if (!classes.empty()) {
+    card.class_names = parse_class_names(classes);
+    card.classes_given = classes;
+  }
   if (!input.empty()) {
     card.input.clear();
     for (double n : parse_numbers("--input", input)) card.input.push_back(static_cast<std::int64_t>(n));

@@ -60,12 +60,14 @@ TEST(Card, SurvivesJson) {
   card.preprocess.bgr = true;
   card.class_names = {"cat", "dog"};
   card.accuracy = 0.9;
+  card.intake = {Intake::Resize::short_side, 256, 224};
+  EXPECT_EQ(ModelCard::from_json(card.to_json(), "x").intake.str(), "short side to 256, centre 224x224");
   EXPECT_EQ(ModelCard::from_json(card.to_json(), "x").to_json(), card.to_json());
 }
 
 TEST(Card, BadCardsAreRefusedByName) {
-  for (const char* text :
-       {"", "[]", R"({"mean": "x"})", R"({"range": [1, 0]})", R"({"layout": "nwhc"})", R"({"input": [3]})"})
+  for (const char* text : {"", "[]", R"({"mean": "x"})", R"({"range": [1, 0]})", R"({"layout": "nwhc"})",
+                           R"({"input": [3]})", R"({"resize": "big"})", R"({"crop": 0})"})
     EXPECT_EQ(error_of([&] { ModelCard::from_json(text, "m.onnx"); }).rfind("m.onnx", 0), 0U) << text;
 }
 
@@ -77,6 +79,13 @@ TEST(Card, TomlOverrides) {
   EXPECT_EQ(card.preprocess.mean.size(), 3U);
   EXPECT_TRUE(card.preprocess.bgr);
   EXPECT_TRUE(card.preprocess_known);
+  write_file(folder / "m.toml", "resize = \"pad\"\n");
+  card.override_with_toml(folder / "m.toml");
+  EXPECT_EQ(card.intake.resize_text(), "pad");
+  write_file(folder / "m.toml", "resize = 256\ncrop = 224\n");
+  card.override_with_toml(folder / "m.toml");
+  EXPECT_EQ(card.intake.resize_text(), "256");
+  EXPECT_EQ(card.intake.crop, 224);
   write_file(folder / "m.toml", "meen = [0.5]\n");
   EXPECT_NE(error_of([&] { card.override_with_toml(folder / "m.toml"); }).find("no key 'meen'"), std::string::npos);
   write_file(folder / "m.toml", "mean = [0.5\n");
@@ -93,6 +102,17 @@ TEST(Card, FlagsWin) {
   EXPECT_EQ(card.preprocess.low, -1);
   EXPECT_EQ(card.preprocess.mean[2], 0.3);
   EXPECT_EQ(card.input, (std::vector<std::int64_t>{3, 8, 8}));
+  flags.resize = "exact";
+  flags.classes = "a,b b";
+  flags.apply_to(card);
+  EXPECT_EQ(card.intake.resize_text(), "exact");
+  EXPECT_EQ(card.class_names, (std::vector<std::string>{"a", "b b"}));
+  flags.classes = "a, b\r\nc\n";
+  flags.apply_to(card);
+  EXPECT_EQ(card.class_names, (std::vector<std::string>{"a, b", "c"}));
+  flags.resize = "7x7";
+  EXPECT_NE(error_of([&] { flags.apply_to(card); }).find("--resize is '7x7'"), std::string::npos);
+  flags.resize.clear();
   flags.range = "1";
   EXPECT_NE(error_of([&] { flags.apply_to(card); }).find("--range"), std::string::npos);
   EXPECT_NE(error_of([&] { check(card.preprocess, 1, "m"); }).find("3 means for 1 channels"), std::string::npos);

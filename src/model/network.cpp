@@ -311,9 +311,11 @@ void Network::save(const fs::path& path) {
 
 void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name) {
   const std::vector<std::int64_t>& want = network.info().input;
-  if (shape != at::IntArrayRef(want))
-    bad_input("{} has {} of shape {}, but {} takes {}", data_name, shape.size() == 2 ? "clips" : "images",
-              fmt::join(shape, "x"), network.info().path, fmt::join(want, "x"));
+  if (shape == at::IntArrayRef(want)) return;
+  bool images = shape.size() == 3 && want.size() == 3;
+  bad_input("{} has {} of shape {}, but {} takes {}{}", data_name, shape.size() == 2 ? "clips" : "images",
+            fmt::join(shape, "x"), network.info().path, fmt::join(want, "x"),
+            images ? "; --resize fit makes them fit" : "");
 }
 
 void check_fits(const Network& network, const at::Tensor& batch, const std::string& data_name) {

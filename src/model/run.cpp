@@ -341,6 +341,9 @@ std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& imp
   if (complete && impl.card.preprocess.channels_last) std::rotate(stated.begin(), stated.end() - 1, stated.end());
   if (complete) return {stated};
   std::vector<std::vector<std::int64_t>> result;
+  // Images of any size are cut to this one.
+  if (std::int64_t side = impl.card.intake.crop; side > 0 && stated.size() != 2)
+    return {{data.size() == 3 ? data[0] : 3, side, side}, {3, side, side}, {1, side, side}};
   if (!data.empty() && (stated.empty() || data.size() == stated.size())) result.push_back(data);
   if (stated.size() == 2) result.push_back({stated[0] > 0 ? stated[0] : 1, stated[1] > 0 ? stated[1] : kCommonLength});
   if (stated.size() == 2) return result;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
@@ -22,20 +23,34 @@ namespace {
 constexpr std::size_t kGalleryChunk = 512;
 constexpr int kDistinct = 1;  // flags of a fault, known to page.js
 constexpr int kKept = 2;
+constexpr int kFirst = 4;    // of its seed
+constexpr int kTypical = 8;  // of its cluster
+constexpr std::size_t kMostClustered = 4000;
+constexpr double kClusterRadius = 0.7;  // of the median distance, as `faults --cluster` has it
 
 std::vector<FaultRecord> choose(const CampaignReader& reader, std::int64_t most, Gallery& gallery) {
   std::int64_t all = reader.counters().faults;
   reader.for_each_fault({}, [&](const FaultRecord& fault) { gallery.distinct += fault.distinct ? 1 : 0; });
-  std::int64_t wanted = std::min(most, gallery.distinct);
-  std::int64_t repetitions = std::min(most, all) - wanted;
+  std::int64_t repetitions = std::min(most, all) - std::min(most, gallery.distinct);
+  // One of every seed, as far as there is room, then others evenly.
+  std::unordered_set<std::int64_t> seeds, met;
+  reader.for_each_fault({}, [&](const FaultRecord& fault) {
+    if (fault.distinct && static_cast<std::int64_t>(seeds.size()) < most) seeds.insert(fault.seed);
+  });
+  auto firsts = static_cast<std::int64_t>(seeds.size());
+  std::int64_t others = gallery.distinct - firsts;
+  std::int64_t wanted = std::min(most, gallery.distinct) - firsts;
   std::vector<FaultRecord> chosen;
   std::int64_t rank = 0;
   reader.for_each_fault({}, [&](const FaultRecord& fault) {
     if (fault.distinct) {
-      // The rank-th of n is taken where rank·wanted/n steps up: `wanted` of them, evenly.
-      bool taken = rank * wanted / gallery.distinct != (rank + 1) * wanted / gallery.distinct;
-      ++rank;
-      if (!taken) return;
+      bool first = seeds.count(fault.seed) != 0 && met.insert(fault.seed).second;
+      if (!first) {
+        // The rank-th of n is taken where rank·wanted/n steps up: `wanted` of them.
+        bool taken = rank * wanted / others != (rank + 1) * wanted / others;
+        ++rank;
+        if (!taken) return;
+      }
       ++gallery.shown_distinct;
     } else if (repetitions-- <= 0) {
       return;
@@ -92,31 +107,74 @@ std::vector<at::Tensor> read_images(const CampaignReader& reader, const std::vec
   return images;
 }
 
+// Faults that look alike to the network.
+struct Grouped {
+  std::vector<std::int64_t> cluster;  // by fault; -1: in none
+  std::vector<bool> typical;
+  Json clusters = Json::array();  // [size, the typical fault's place], largest first
+};
+
+Grouped group_alike(const CampaignReader& reader, Network* network, const std::vector<FaultRecord>& chosen) {
+  Grouped result;
+  result.cluster.assign(chosen.size(), -1);
+  result.typical.assign(chosen.size(), false);
+  if (network == nullptr) return result;
+  std::vector<FaultRecord> faults;
+  std::vector<std::size_t> places;
+  std::vector<std::pair<std::int64_t, std::int64_t>> kinds;
+  for (std::size_t i = 0; i < chosen.size() && faults.size() < kMostClustered; ++i) {
+    if (!chosen[i].distinct) continue;
+    try {
+      reader.image(chosen[i]);
+    } catch (const Error&) {
+      continue;  // its file is gone; that is said elsewhere
+    }
+    faults.push_back(chosen[i]);
+    places.push_back(i);
+    kinds.emplace_back(chosen[i].label, chosen[i].predicted);
+  }
+  if (faults.empty()) return result;
+  std::string tap;
+  at::Tensor features = fault_features(reader, *network, faults, tap);
+  std::int64_t number = 0;
+  for (const FaultCluster& cluster : cluster_features(features, kinds, kClusterRadius * median_distance(features))) {
+    for (std::size_t member : cluster.members) result.cluster[places[member]] = number;
+    result.typical[places[cluster.representative]] = true;
+    result.clusters.push_back({cluster.members.size(), places[cluster.representative]});
+    ++number;
+  }
+  return result;
+}
+
 double rounded(double confidence) {
   return std::round(confidence * 1e4) / 1e4;
 }
 
 }  // namespace
 
-Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data) {
+Gallery make_gallery(const CampaignReader& reader, const PageOptions& options, Json& data) {
   Gallery gallery;
-  std::vector<FaultRecord> chosen = choose(reader, most, gallery);
+  std::vector<FaultRecord> chosen = choose(reader, options.most, gallery);
+  Grouped grouped = group_alike(reader, options.network, chosen);
   gallery.shown = static_cast<std::int64_t>(chosen.size());
 
   std::unordered_map<std::string, std::size_t> mutator_index;
   for (const YieldRecord& mutator : reader.kinds()) mutator_index.emplace(mutator.name, mutator_index.size());
-  Json faults = {{"id", Json::array()},    {"true", Json::array()}, {"pred", Json::array()}, {"sure", Json::array()},
-                 {"flags", Json::array()}, {"seed", Json::array()}, {"node", Json::array()}, {"mutator", Json::array()},
-                 {"thumb", Json::array()}, {"file", Json::array()}};
+  Json faults = {{"id", Json::array()},   {"true", Json::array()},    {"pred", Json::array()},
+                 {"sure", Json::array()}, {"flags", Json::array()},   {"seed", Json::array()},
+                 {"node", Json::array()}, {"mutator", Json::array()}, {"thumb", Json::array()},
+                 {"file", Json::array()}, {"cluster", Json::array()}};
   std::unordered_map<std::int64_t, SeedRecord> seeds;
   for (const SeedRecord& seed : reader.seeds()) seeds.emplace(seed.id, seed);
   std::unordered_map<std::int64_t, std::int64_t> seed_place;
   Json shown_seeds = Json::array();
   Json remarks = Json::object();
+  std::unordered_set<std::int64_t> seen_seeds;
   Tile& tile = gallery.tile;
   std::optional<SheetMaker> seed_sheets;
   Steps steps;
-  for (const FaultRecord& fault : chosen) {
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const FaultRecord& fault = chosen[i];
     auto [place, is_new] = seed_place.try_emplace(fault.seed, static_cast<std::int64_t>(seed_place.size()));
     if (is_new) {
       at::Tensor image = reader.image(fault.seed);
@@ -127,21 +185,23 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
       }
       seed_sheets->add(image);
       const SeedRecord& seed = seeds[fault.seed];
-      shown_seeds.push_back({seed.item, rounded(seed.confidence)});
+      shown_seeds.push_back({reader.seed_name(seed.id), rounded(seed.confidence)});
     }
     auto mutator = mutator_index.find(kind_of(fault.rule));
     faults["id"].push_back(fault.id);
     faults["true"].push_back(fault.label);
     faults["pred"].push_back(fault.predicted);
     faults["sure"].push_back(rounded(fault.confidence));
-    faults["flags"].push_back((fault.distinct ? kDistinct : 0) | (fault.kept() ? kKept : 0));
+    bool first = fault.distinct && seen_seeds.insert(fault.seed).second;
+    faults["flags"].push_back((fault.distinct ? kDistinct : 0) | (fault.kept() ? kKept : 0) | (first ? kFirst : 0) |
+                              (grouped.typical[i] ? kTypical : 0));
+    faults["cluster"].push_back(grouped.cluster[i]);
     faults["seed"].push_back(place->second);
     faults["node"].push_back(steps.add(reader.lineage(fault).rules));
     faults["mutator"].push_back(mutator == mutator_index.end() ? -1 : static_cast<std::int64_t>(mutator->second));
     faults["thumb"].push_back(-1);
     faults["file"].push_back(fault.file);
-    if (!fault.figures.empty() || !fault.metadata.empty())
-      remarks[std::to_string(&fault - chosen.data())] = remarks_on(fault);
+    if (!fault.figures.empty() || !fault.metadata.empty()) remarks[std::to_string(i)] = remarks_on(fault);
   }
 
   // Mutants of one seed look alike: side by side they compress best. Equal images are stored once.
@@ -174,6 +234,7 @@ Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data
   if (sheets) gallery.fault_sheets = sheets->finish();
 
   data["faults"] = std::move(faults);
+  data["clusters"] = std::move(grouped.clusters);
   data["remarks"] = std::move(remarks);
   data["seeds"] = std::move(shown_seeds);
   data["rules"] = steps.texts();

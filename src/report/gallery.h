@@ -6,6 +6,7 @@
 
 #include "galvani/base/json.h"
 #include "galvani/fuzz/reader.h"
+#include "galvani/report/page.h"
 #include "report/sprites.h"
 
 namespace galvani {
@@ -22,8 +23,8 @@ struct Gallery {
   std::vector<std::string> fault_sheets;
 };
 
-// At most `most` faults: distinct ones come first, evenly taken from all of them; repetitions fill what is left.
-// Adds "faults", "seeds", "rules", "nodes" and "tile" to `data`.
-Gallery make_gallery(const CampaignReader& reader, std::int64_t most, Json& data);
+// At most `options.most` faults: one of every seed, then other distinct ones, evenly taken; repetitions fill what is
+// left. Adds "faults", "seeds", "clusters", "remarks", "rules", "nodes" and "tile" to `data`.
+Gallery make_gallery(const CampaignReader& reader, const PageOptions& options, Json& data);
 
 }  // namespace galvani

@@ -42,12 +42,14 @@ std::vector<std::string> fault_lines(const CampaignReader& reader, std::int64_t 
   std::vector<std::string> lines;
   FaultFilter filter;
   filter.most = most;
+  filter.by_turns = true;
   reader.for_each_fault(filter, [&](const FaultRecord& fault) {
     std::string taken =
         fault.predicted == kNotANumber
             ? fmt::format("has scores that are {}", kNotANumberName)
             : fmt::format("taken for {} ({:.1f}%)", reader.class_name(fault.predicted), fault.confidence * 100);
-    lines.push_back(fmt::format("{}: {} {}, {}", fault.file, reader.class_name(fault.label), taken, fault.rule));
+    lines.push_back(fmt::format("{}: {}, a {}, {} after {}", fault.file, reader.seed_name(fault.seed),
+                                reader.class_name(fault.label), taken, fault.rule));
   });
   return lines;
 }

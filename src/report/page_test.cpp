@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "galvani/base/files.h"
 #include "report/testing.h"
@@ -54,11 +55,13 @@ TEST_F(PageTest, HoldsEveryFaultWithItsLineage) {
   json data = data_of(page.html);
   const json& columns = data["faults"];
   for (const auto& [name, column] : columns.items()) EXPECT_EQ(column.size(), faults.size()) << name;
+  std::set<std::int64_t> seeds;
   for (std::size_t i = 0; i < faults.size(); ++i) {
     EXPECT_EQ(columns["id"][i], faults[i].id);
     EXPECT_EQ(columns["true"][i], faults[i].label);
     EXPECT_EQ(columns["pred"][i], faults[i].predicted);
-    EXPECT_EQ(columns["flags"][i], (faults[i].distinct ? 1 : 0) + (faults[i].kept() ? 2 : 0));
+    bool first = faults[i].distinct && seeds.insert(faults[i].seed).second;
+    EXPECT_EQ(columns["flags"][i], (faults[i].distinct ? 1 : 0) + (faults[i].kept() ? 2 : 0) + (first ? 4 : 0));
     EXPECT_GE(columns["thumb"][i].get<int>(), 0);
     std::vector<std::string> rules;
     for (auto node = columns["node"][i].get<std::int64_t>(); node >= 0; node = data["nodes"][2 * node])

@@ -56,6 +56,12 @@ std::string encoded(const std::string& extension, int type) {
   return {bytes.begin(), bytes.end()};
 }
 
+// With an EXIF directory that says that the image lies on its side.
+std::string turned(const std::string& jpeg) {
+  std::string exif("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0", 32);
+  return jpeg.substr(0, 2) + "\xff\xe1" + std::string("\0\x22", 2) + exif + jpeg.substr(2);
+}
+
 std::string cifar_records() {
   std::string records;
   for (char i = 0; i < 2; ++i) records += std::string(1, i) + std::string(3072, static_cast<char>(i + 65));
@@ -128,6 +134,10 @@ std::vector<Seed> make_seeds(const fs::path& folder) {
       {"png-colour", "colour.png", "colour.png", encoded(".png", CV_8UC3)},
       {"png-alpha", "alpha.png", "alpha.png", encoded(".png", CV_8UC4)},
       {"jpeg", "seed.jpg", "seed.jpg", encoded(".jpg", CV_8UC3)},
+      {"jpeg-exif", "turned.jpg", "turned.jpg", turned(encoded(".jpg", CV_8UC3))},
+      {"webp", "seed.webp", "seed.webp", encoded(".webp", CV_8UC3)},
+      {"tiff", "seed.tiff", "seed.tiff", encoded(".tiff", CV_8UC3)},
+      {"tiff-deep", "deep.tif", "deep.tif", encoded(".tif", CV_16UC1)},
       {"bmp", "seed.bmp", "seed.bmp", encoded(".bmp", CV_8UC3)},
       {"pgm", "seed.pgm", "seed.pgm", encoded(".pgm", CV_8UC1)},
       {"wav", "seed.wav", "seed.wav", sound(folder / "scratch.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16)},
@@ -141,7 +151,12 @@ std::vector<Seed> make_seeds(const fs::path& folder) {
 
 void run_case(const Seed& seed, const fs::path& folder, Tally& tally) {
   try {
-    open_data((folder / seed.loaded).string()).for_each_piece(3, [](const at::Tensor&, std::int64_t) {});
+    OpenedData opened((folder / seed.loaded).string());
+    opened.view().for_each_piece(3, [](const at::Tensor&, std::int64_t) {});
+    InputNeeds needs;
+    needs.shape = {3, 8, 8};
+    needs.intake.resize = Intake::Resize::fit;
+    opened.view(needs).for_each_piece(3, [](const at::Tensor&, std::int64_t) {});
     ++tally.loaded;
   } catch (const Error& e) {
     // The fault is the file's, and the sentence must say so.

@@ -18,6 +18,7 @@ class Gate {
   void check(const std::vector<std::string>& names) const;
 
   const std::string& text() const { return text_; }
+  // A bound in percent, "broken-seeds>5%", is on the figure's share, "broken-seeds%", where there is one.
   // Of the figure it is on. REQUIRES that it is among them.
   double value(const Figures& figures) const;
   // No condition but != holds for a figure that is not a number.
@@ -28,6 +29,7 @@ class Gate {
   std::string figure_;
   std::string comparison_;
   double bound_ = 0;
+  bool percent_ = false;
 };
 
 // All of them, checked.

@@ -16,27 +16,33 @@
 namespace galvani {
 
 // Written as in other languages: {{"name", "x"}, {"sizes", {1, 2}}} is an object, for all of its parts are pairs that
-// begin with a text; {1, 2} is an array. Keys of objects are kept in order.
+// begin with a text; {1, 2} is an array; so values become JSON unasked. Keys of objects are kept in order.
 class Json {
  public:
   using Array = std::vector<Json>;
   using Object = std::map<std::string, Json>;
 
-  // NOLINTBEGIN(google-explicit-constructor): literals are written as in other languages
   Json() = default;  // null
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(std::nullptr_t) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(bool value) : value_(value) {}
   template <class T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(T value) : value_(static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(value)) {}
   template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0>
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(T value) : value_(static_cast<double>(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(const char* text) : value_(std::string(text)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(std::string_view text) : value_(std::string(text)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(std::string text) : value_(std::move(text)) {}
   template <class T>
+  // NOLINTNEXTLINE(google-explicit-constructor)
   Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
   Json(std::initializer_list<Json> parts);
-  // NOLINTEND(google-explicit-constructor)
 
   static Json array() { return Json(Array()); }
   static Json object();

@@ -10,9 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/intake.h"
 #include "galvani/data/sample.h"
 
 namespace galvani {
+
+struct FileSurvey {
+  std::int64_t width = 0;  // as it is stored
+  std::int64_t height = 0;
+  int channels = 0;     // 1 or 3; 0: only decoding tells
+  bool turned = false;  // an EXIF tag says that it is not upright as stored
+  std::string fault;    // a sentence: the file is broken; empty: it is not, as far as was looked
+};
 
 class Source {
  public:
@@ -27,6 +36,16 @@ class Source {
   // [0, size()), and one.
   virtual at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t like) = 0;
   virtual std::vector<std::string> class_names() const { return {}; }
+  virtual bool sorted_classes() const { return false; }  // see Labelled
+  // Of every row, relative to what was opened; empty: rows are not files.
+  virtual std::vector<std::string> files() const { return {}; }
+
+  // What the headers of image files say of `rows`; empty: rows are not image files. `thorough`: every one is decoded,
+  // so that all that is broken is found.
+  virtual std::vector<FileSurvey> survey(const std::vector<std::int64_t>& rows, bool thorough);
+  // [rows.size(), ...shape] uint8: images of any size made into `shape`.
+  virtual at::Tensor fitted(const std::vector<std::int64_t>& rows, const Intake& intake,
+                            const std::vector<std::int64_t>& shape);
 };
 
 // What a format's open function is given.

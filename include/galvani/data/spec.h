@@ -49,6 +49,10 @@ struct DataSpec {
 // The parts that '+' joins. A usage error names the spec and what is wrong with it. A known name is never a path:
 // write ./mnist for a folder of that name.
 std::vector<DataSpec> parse_data_specs(const std::string& text);
+// The same with absolute paths, for records that are read elsewhere.
+std::string absolute_spec(const std::string& text);
+// The training data of the known set that a spec names; empty if it names a path, or several sets.
+std::string training_split_of(const std::string& text);
 
 // The rows that `selectors`, applied from left to right, leave of 0..n-1; `name` is named in errors.
 // `labels` is [n] int64.

@@ -6,13 +6,17 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/data/dataset.h"
+#include "galvani/data/intake.h"
 #include "galvani/data/labels.h"
 #include "galvani/data/sample.h"
 
 namespace galvani {
+
+class Source;
 
 class DataView : public Labelled {
  public:
@@ -52,7 +56,31 @@ DataView concatenate(const std::vector<DataView>& parts);
 // SHA-256 of shape, values and labels, read piece by piece.
 std::string content_hash(const DataView& data);
 
-// Opens what a spec names, as load_data does; only labels are read.
+// What a spec names, before it is known what a model wants of it.
+class OpenedData {
+ public:
+  explicit OpenedData(const std::string& spec, const std::string& default_split = "test");
+  // Of the first input that can be read; those of a folder may differ.
+  SampleType type() const;
+  // Images are made into what the model takes, and labels are matched to its classes by name; what was done is said in
+  // a line of the log. Error(bad_input) that names and counts the files that are broken, as far as their headers show,
+  // and for classes that the model does not have. Values are read when they are fetched.
+  DataView view(const InputNeeds& needs = {}) const;
+  // How many images there are of each size, most frequent first; one size of data that is not made of files. Broken
+  // files do not count.
+  std::vector<std::pair<SampleType, std::int64_t>> sizes() const;
+
+ private:
+  struct Part {
+    Labelled about;  // of the rows below
+    std::shared_ptr<Source> source;
+    std::vector<std::int64_t> rows;
+  };
+  static DataView view_of(const Part& part, const InputNeeds& needs);
+  std::vector<Part> parts_;
+};
+
+// Opens what a spec names, as load_data does, as its files hold it; only labels and headers are read.
 DataView open_data(const std::string& spec, const std::string& default_split = "test");
 
 }  // namespace galvani

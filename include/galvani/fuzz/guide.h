@@ -99,7 +99,7 @@ struct GuideContext {
 // What a guide's paper uses along with it, for settings that the user left open.
 struct GuideDefaults {
   std::string generator = "mutate";
-  std::string scheduler = "decay";
+  std::string scheduler = "sweep";
 };
 
 // Known of a guide before there is one. Empty functions: no criteria, the usual defaults.

@@ -24,6 +24,8 @@ struct CampaignStatus {
   CampaignCounters counters;
   std::int64_t seeds = 0;
   std::int64_t wrong_seeds = 0;
+  std::int64_t tried_seeds = 0;   // picked at least once
+  std::int64_t broken_seeds = 0;  // a fault was made of
   std::int64_t not_a_number = 0;  // faults whose scores are not finite
   std::int64_t corpus = 0;
   std::int64_t never_picked = 0;       // entries of the corpus

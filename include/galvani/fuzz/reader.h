@@ -29,6 +29,7 @@ struct FaultFilter {
   std::optional<std::int64_t> predicted;
   bool kept_only = false;
   bool distinct_only = false;
+  bool by_turns = false;   // one of every seed, then a second of each, and so on; distinct ones first
   std::int64_t first = 1;  // ids from here on
   std::int64_t most = 0;   // 0: all
 };
@@ -46,7 +47,8 @@ class CampaignReader {
   std::int64_t classes() const { return record().classes; }
 
   CampaignCounters counters() const;
-  double seconds() const;  // of work
+  double seconds() const;     // of work
+  std::string begun() const;  // "2026-11-16 19:05 UTC"; empty: not known
   // At most `points` of them, evenly spaced by batch, the first and the last included; 0: all. The first is the state
   // before the first batch: what the seeds cover.
   std::vector<TimelinePoint> timeline(std::size_t points = 0) const;
@@ -55,6 +57,9 @@ class CampaignReader {
   std::vector<ConfusionRecord> confusion() const;  // what occurs, by label and verdict
 
   std::vector<SeedRecord> seeds() const;
+  SeedFigures seed_figures() const;
+  std::vector<std::int64_t> broken_at() const;     // the iteration in which each broken seed broke, in order
+  std::string seed_name(std::int64_t seed) const;  // the file it was in, or "item 17" of the data
   std::vector<WrongSeedRecord> wrong_seeds() const;
   std::vector<FaultRecord> faults(const FaultFilter& filter = {}) const;
   void for_each_fault(const FaultFilter& filter, const std::function<void(const FaultRecord&)>& visit) const;

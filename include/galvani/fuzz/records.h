@@ -17,6 +17,21 @@ struct SeedRecord {
   double gain = 0;  // what it covered when the campaign began
   std::int64_t picks = 0;
   std::string sha256;  // of the pixels
+  std::string source;  // the file it was in; empty: none of its own
+};
+
+// What became of the seeds. A campaign that began before changes were measured does not know the smallest ones.
+struct SeedFigures {
+  std::int64_t seeds = 0;
+  std::int64_t tried = 0;        // picked at least once
+  std::int64_t broken = 0;       // a fault was made of it
+  std::vector<double> smallest;  // of each broken seed the smallest change (FaultRecord) that did it, in order
+  std::int64_t looked_at = 0;    // inputs that were judged to choose the seeds
+  std::int64_t right = 0;        // of them
+  double share() const { return tried > 0 ? static_cast<double>(broken) / static_cast<double>(tried) : 0; }
+  double accuracy() const { return looked_at > 0 ? static_cast<double>(right) / static_cast<double>(looked_at) : 0; }
+  // The share of the tried seeds that a change of at most this size broke.
+  double broken_by(double change) const;
 };
 
 // Not a seed, because the model gets it wrong without any help.
@@ -25,6 +40,7 @@ struct WrongSeedRecord {
   std::int64_t label = 0;
   std::int64_t predicted = 0;  // kNotANumber: scores that are not finite
   double confidence = 0;
+  std::string source;  // the file it was in; empty: none of its own
 };
 
 // How a candidate came to be and what the model said.
@@ -56,6 +72,7 @@ struct InputRecord : MutantRecord {  // kept
 struct FaultRecord : MutantRecord {  // ids of their own, from 1
   std::int64_t input = 0;            // its id among the kept; 0: not kept
   std::string file;                  // relative to the campaign's folder
+  double change = 0;                 // from the seed: root mean square of all values, 1 is full scale; 0: not known
   bool kept() const { return input != 0; }
 };
 

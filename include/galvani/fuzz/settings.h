@@ -15,7 +15,7 @@ namespace galvani {
 // What a user chooses. Specs are as written on the command line until a campaign resolves them.
 struct CampaignSettings {
   std::string guide = "kmnc";
-  std::string scheduler = "decay";
+  std::string scheduler = "sweep";
   std::string generator = "mutate";
   std::int64_t seeds = 1000;
   std::int64_t energy = 64;
@@ -25,6 +25,7 @@ struct CampaignSettings {
   bool reset_when_full = false;  // NSGen 7.3
   std::string absorb = "seeds";
   std::string wrong_seeds = "leave";
+  std::string labels = "data";
   std::uint64_t seed = 0;
   std::string taps = "default";
   std::string neurons = "channel";
@@ -59,6 +60,12 @@ void for_each_setting(Settings& s, Visit&& visit) {
   visit(SettingInfo{"absorb", "what counts as covered at the start", 0, 0, {"seeds", "train"}}, s.absorb);
   visit(SettingInfo{"wrong-seeds", "inputs that the model gets wrong as they are", 0, 0, {"leave", "keep"}},
         s.wrong_seeds);
+  visit(SettingInfo{"labels",
+                    "what is right: the data's labels, or the model's own verdict on the original",
+                    0,
+                    0,
+                    {"data", "model"}},
+        s.labels);
   visit(SettingInfo{"seed", "of all random numbers"}, s.seed);
   visit(SettingInfo{"taps", "the layers looked at"}, s.taps);
   visit(SettingInfo{"neurons", "what counts as one", 0, 0, {"channel", "unit"}}, s.neurons);
@@ -79,9 +86,10 @@ struct CampaignRecord {
   std::string version;  // of Galvani
   std::string model;    // absolute path
   std::string model_sha256;
-  std::string input;       // "1,28,28"
-  CardFlags preprocess;    // resolved: every field is set
-  std::int64_t classes{};  // the model's
+  std::string input;                // "1,28,28"
+  CardFlags preprocess;             // resolved: every field is set
+  bool preprocess_assumed = false;  // nobody stated it
+  std::int64_t classes{};           // the model's
   Execution execution;
   std::string data;  // its spec
   std::string data_sha256;
@@ -99,6 +107,8 @@ struct CampaignRecord {
   std::string identity() const;
   // What the user chose, as (name, text), in the order of for_each_setting.
   std::vector<std::pair<std::string, std::string>> choices() const;
+  // What to type for the same campaign in another folder.
+  std::string command() const;
   // One sentence a difference that matters, such as "guide is kmnc:k=100 there and nc:threshold=0.75 here"; empty: it
   // is the same campaign. Paths and versions do not matter, content does.
   std::vector<std::string> differences(const CampaignRecord& wanted) const;

@@ -15,6 +15,7 @@ namespace galvani {
 double pielou_evenness(const std::vector<std::int64_t>& counts);
 
 struct CampaignSummary {
+  SeedFigures seeds;
   CampaignCounters counters;
   double seconds = 0;
   double rft = 0;                 // kept faults / kept, as the papers count
@@ -28,6 +29,16 @@ struct CampaignSummary {
   std::int64_t not_a_number = 0;  // faults that were taken for no class
 };
 CampaignSummary summarise(const CampaignReader& reader);
+
+// "lenet5.onnx gets 290 of 300 inputs right (96.7%); preprocessing range 0..1, ... (assumed: the file does not say)":
+// what every figure of a campaign rests on.
+std::string base_text(const CampaignRecord& record, const SeedFigures& seeds);
+// "50 of 50 tried seeds broke (100%), 237 of 287 were not tried"
+std::string seeds_text(const SeedFigures& seeds);
+// How strong a change is, in the steps people are shown.
+const std::vector<double>& change_steps();
+// "1% breaks 2%, 2% breaks 10%, ...", of the tried seeds; empty: no change is known.
+std::string changes_text(const SeedFigures& seeds);
 
 // A list of objects.
 Json yields_json(const std::vector<YieldRecord>& yields);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/intake.h"
+
 namespace at {
 class Tensor;
 }
@@ -36,10 +38,12 @@ struct Preprocess {
 
 struct ModelCard {
   Preprocess preprocess;
+  Intake intake;                    // how image files become its input
   bool preprocess_known = false;    // somebody stated it; otherwise it is the default, a guess
   std::vector<std::int64_t> input;  // [C, H, W] or [channels, length]; empty: as the graph says
   std::string number;               // of that input: "float32", "float16" or "uint8"; empty: as the graph says
   std::vector<std::string> class_names;
+  std::string classes_given;  // what --classes said, for records; empty: nothing
   std::string architecture;
   std::string data;                // what it was trained on
   std::optional<double> accuracy;  // in [0, 1]
@@ -59,6 +63,10 @@ struct CardFlags {
   std::string channels;  // rgb | bgr
   std::string layout;    // nchw | nhwc
   std::string input;     // "3,224,224" or "1,16000": for a TorchScript file that does not say
+  std::string resize;    // a number (the short side), exact, fit or pad
+  std::string crop;      // a number
+  std::string classes;   // names separated by commas, or lines, a name each
+  bool skip_broken = false;
 
   void apply_to(ModelCard& card) const;
 };

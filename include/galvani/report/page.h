@@ -10,8 +10,11 @@
 
 namespace galvani {
 
+class Network;
+
 struct PageOptions {
-  std::int64_t most = 10000;  // faults in the gallery
+  std::int64_t most = 10000;   // faults in the gallery
+  Network* network = nullptr;  // the campaign's model, to group faults by what it sees in them; null: no clusters
 };
 
 struct Page {

@@ -37,6 +37,14 @@
   option(form.elements.mutator, "", "any");
   for (const m of data.mutators) if (m.faults > 0) option(form.elements.mutator, m.name, m.name);
 
+  option(form.elements.cluster, "", "any");
+  data.clusters.forEach(([size, typical], i) => option(form.elements.cluster, i,
+    `${i + 1}: ${className(faults.true[typical])} → ${className(faults.pred[typical])}, ${count(size)}`));
+  if (!data.clusters.length) {
+    form.elements.cluster.parentElement.remove();
+    form.elements.show.querySelector("[value=clusters]").remove();
+  }
+
   function readAddress() {
     const wanted = new URLSearchParams(location.hash.slice(1));
     for (const select of form.querySelectorAll("select")) {
@@ -45,13 +53,15 @@
       select.value = known ? value : select.options[0].value;
     }
   }
-  function writeAddress() {
+  // A step that Back undoes, or not.
+  function writeAddress(step) {
     const now = new URLSearchParams();
     for (const select of form.querySelectorAll("select"))
       if (select.selectedIndex > 0) now.set(select.name, select.value);
     if (dialog.open) now.set("fault", faults.id[chosen[current]]);
     const text = now.toString();
-    history.replaceState(null, "", text ? "#" + text : location.pathname + location.search);
+    if (text === decodeURI(location.hash.slice(1)) || text === location.hash.slice(1)) return;
+    history[step ? "pushState" : "replaceState"](null, "", text ? "#" + text : location.pathname + location.search);
   }
   function follow() {
     const id = Number(new URLSearchParams(location.hash.slice(1)).get("fault"));
@@ -68,7 +78,7 @@
   }
   function set(values) {
     for (const [name, value] of Object.entries(values)) form.elements[name].value = value;
-    apply();
+    apply(true);
     $("gallery-section").scrollIntoView({ behavior: "smooth" });
   }
 
@@ -77,13 +87,14 @@
   let current = -1;  // position in `chosen` of the one looked at closely
   function choose() {
     const f = form.elements;
-    const t = f.true.value, p = f.pred.value, mutator = f.mutator.value;
-    const bit = { distinct: 1, kept: 2, all: 0 }[f.show.value];
+    const t = f.true.value, p = f.pred.value, mutator = f.mutator.value, cluster = f.cluster?.value ?? "";
+    const bit = { seeds: 4, clusters: 8, distinct: 1, kept: 2, all: 0 }[f.show.value];
     chosen = [];
     for (let i = 0; i < faults.id.length; ++i) {
       if (bit && !(faults.flags[i] & bit)) continue;
       if (t !== "" && faults.true[i] !== Number(t)) continue;
       if (p !== "" && faults.pred[i] !== Number(p)) continue;
+      if (cluster !== "" && faults.cluster[i] !== Number(cluster)) continue;
       if (mutator !== "" && data.mutators[faults.mutator[i]]?.name !== mutator) continue;
       chosen.push(i);
     }
@@ -97,8 +108,8 @@
     if (order) chosen.sort((a, b) => order(a, b) || a - b);
   }
 
-  function apply() {
-    writeAddress();
+  function apply(step) {
+    writeAddress(step);
     choose();
     shown = 0;
     $("gallery").replaceChildren();
@@ -242,8 +253,8 @@
     close.addEventListener("click", () => dialog.close());
     const canvas = document.createElement("canvas");
     const captions = element("div", "captions");
-    const [item, sure] = data.seeds[faults.seed[fault]];
-    captions.append(element("span", "", `original ${count(item)}, ${percent(sure)}`),
+    const [name, sure] = data.seeds[faults.seed[fault]];
+    captions.append(element("span", "", `${name}, ${percent(sure)}`),
                     element("span", "", faults.thumb[fault] < 0 ? "its file is missing or changed" : `mutant, ${sureText(fault) || data.notANumber.name}`),
                     element("span", "", "difference"));
     const steps = element("ol");
@@ -264,13 +275,14 @@
     walk.append(back, element("span", "hint", `${count(position + 1)} of ${count(chosen.length)}`), next);
     dialog.replaceChildren(close, verdict(element("h3", "", `Fault ${faults.id[fault]}: `), fault), canvas, captions,
       element("b", "", "Lineage"), steps, said, element("code", "", faults.file[fault]),
-      element("p", "hint", (kind & 2 ? "kept by the guide" : "not kept by the guide") + (kind & 1 ? "" : "; the same image was found before")),
+      element("p", "hint", (kind & 2 ? "kept by the guide" : "not kept by the guide") + (kind & 1 ? "" : "; the same image was found before") +
+        (faults.cluster[fault] < 0 ? "" : `; in cluster ${faults.cluster[fault] + 1} of ${count(data.clusters[faults.cluster[fault]][0])}`)),
       walk);
     draw(canvas, fault);
     if (!dialog.open) dialog.showModal();
     writeAddress();
   }
-  dialog.addEventListener("close", writeAddress);
+  dialog.addEventListener("close", () => writeAddress());
   dialog.addEventListener("click", (e) => { if (e.target === dialog) dialog.close(); });
   document.addEventListener("keydown", (e) => {
     if (!dialog.open) return;
@@ -281,8 +293,9 @@
   gallery.filter = set;
   themed.push(redraw);
   started.push(follow);
-  form.addEventListener("change", apply);
-  form.addEventListener("reset", () => setTimeout(apply));
+  form.addEventListener("change", () => apply(true));
+  form.addEventListener("reset", () => setTimeout(() => apply(true)));
   form.addEventListener("submit", (e) => e.preventDefault());
   window.addEventListener("hashchange", follow);
+  window.addEventListener("popstate", () => { if (dialog.open) dialog.close(); follow(); });
 })(page);

@@ -1,6 +1,7 @@
 (({ data, $, element }) => {
-  for (const [name, value, detail, main] of data.figures) {
+  for (const [name, value, detail, main, meaning] of data.figures) {
     const box = element("div", main ? "figure main" : "figure");
+    box.title = meaning;
     box.append(element("span", "", name), element("b", "", value), element("small", "", detail));
     $("figures").append(box);
   }

@@ -18,7 +18,7 @@ Json gallery_notes(const Page& page, const Gallery& gallery) {
   if (page.shown < page.faults) {
     std::string which =
         gallery.shown_distinct < gallery.distinct
-            ? fmt::format("{} of the {} distinct ones, taken evenly from all of them",
+            ? fmt::format("{} of the {} distinct ones, one of every seed first and the others evenly",
                           format_count(gallery.shown_distinct), format_count(gallery.distinct))
             : fmt::format("all {} distinct ones and the first {} repetitions", format_count(gallery.distinct),
                           format_count(gallery.shown - gallery.shown_distinct));
@@ -47,7 +47,7 @@ class GallerySection : public Section {
  public:
   std::string name() const override { return "gallery"; }
   Places make(const PageSubject& subject, Json& data, Page& page) const override {
-    Gallery gallery = make_gallery(subject.reader, subject.options.most, data);
+    Gallery gallery = make_gallery(subject.reader, subject.options, data);
     page.shown = gallery.shown;
     page.images = gallery.images;
     page.bad = gallery.bad;

@@ -16,28 +16,43 @@ std::string seconds_text(double seconds) {
 Json figures(const CampaignReader& reader, const CampaignSummary& s) {
   const CampaignCounters& c = s.counters;
   Json all = Json::array();
-  auto add = [&](const char* name, const std::string& value, const std::string& detail, bool main = false) {
-    all.push_back({name, value, detail, main});
+  auto add = [&](const char* name, const std::string& value, const std::string& detail, const char* meaning,
+                 bool main = false) {
+    all.push_back({name, value, detail, main, meaning});
   };
+  add("seeds broken", fmt::format("{:.1f}%", s.seeds.share() * 100), seeds_text(s.seeds),
+      "inputs that the model gets right and that some change made wrong, of those that were tried", true);
+  add("base accuracy", fmt::format("{:.1f}%", s.seeds.accuracy() * 100),
+      fmt::format("{} of {} inputs right as they are{}", format_count(s.seeds.right), format_count(s.seeds.looked_at),
+                  reader.record().preprocess_assumed ? "; preprocessing is assumed" : ""),
+      "how often the model is right before anything is changed");
   add("faults", format_count(c.faults),
-      fmt::format("{:.2f}% of {} valid mutants", s.rft_all * 100, format_count(c.valid)), true);
-  add("distinct faults", format_count(c.distinct_faults), "different images", true);
+      fmt::format("{:.2f}% of {} valid mutants", s.rft_all * 100, format_count(c.valid)),
+      "changed inputs that the model gets wrong", true);
+  add("distinct faults", format_count(c.distinct_faults), "different images",
+      "faults without those whose image was found before", true);
   add("faults among kept", format_count(c.kept_faults),
-      fmt::format("RFT {:.4f} of {} kept", s.rft, format_count(c.kept)), true);
+      fmt::format("RFT {:.4f} of {} kept", s.rft, format_count(c.kept)),
+      "RFT, rate of faults in tests: of the changed inputs that the guide kept, the share that are faults", true);
   if (s.not_a_number > 0)
-    add(kNotANumberName, format_count(s.not_a_number), "faults whose scores are NaN or infinite", true);
+    add(kNotANumberName, format_count(s.not_a_number), "faults whose scores are NaN or infinite",
+        "the model gave no verdict at all", true);
   add("coverage", c.coverable > 0 || c.covered > 0 ? coverage_text({c.covered, c.coverable}) : "-",
       c.coverable > 0 ? fmt::format("{}, {:.6g} of {:.6g}", reader.record().settings.guide, c.covered, c.coverable)
-                      : reader.record().settings.guide);
+                      : reader.record().settings.guide,
+      "how much of what the guide can tell apart was reached");
   add("time per fault", c.faults > 0 ? seconds_text(s.fre_all) : "-",
-      fmt::format("FRE (kept) {}", c.kept_faults > 0 ? seconds_text(s.fre) : "-"));
+      fmt::format("FRE (kept) {}", c.kept_faults > 0 ? seconds_text(s.fre) : "-"),
+      "FRE, fault revealing efficiency: seconds of work for a kept fault");
   add("classes", fmt::format("{}/{}", s.classes, reader.classes()),
-      fmt::format("{} predicted, {} pairs", s.predicted, s.transitions));
-  add("impartiality (OI)", fmt::format("{:.3f}", s.impartiality), "evenness of predicted classes, 0 to 1");
+      fmt::format("{} predicted, {} pairs", s.predicted, s.transitions), "true classes that faults were found in");
+  add("impartiality (OI)", fmt::format("{:.3f}", s.impartiality), "evenness of predicted classes, 0 to 1",
+      "OI, output impartiality: 1 if faults are taken for all classes equally often, 0 if for one");
   double rate = s.seconds > 0 ? static_cast<double>(c.valid) / s.seconds : 0;
   add("work", format_duration(s.seconds),
       fmt::format("{} iterations, {} mutants/s", format_count(c.iterations),
-                  format_count(static_cast<std::int64_t>(rate))));
+                  format_count(static_cast<std::int64_t>(rate))),
+      "time spent, sessions added up");
   return all;
 }
 
@@ -47,9 +62,14 @@ Json settings(const CampaignReader& reader, const CampaignSummary& s) {
   const CampaignCounters& c = s.counters;
   Json all = Json::array();
   auto add = [&](const char* name, const std::string& value) { all.push_back({name, page_text(value)}); };
+  if (std::string begun = reader.begun(); !begun.empty()) add("begun", begun);
+  add("the same again", r.command());
   add("model", r.model);
   add("model, SHA-256", r.model_sha256);
   add("input", r.input);
+  add("preprocessing", fmt::format("range {}, mean {}, std {}, {}, {} ({})", r.preprocess.range, r.preprocess.mean,
+                                   r.preprocess.deviation, r.preprocess.channels, r.preprocess.layout,
+                                   r.preprocess_assumed ? "assumed: the file does not say" : "as stated"));
   add("data", r.data);
   if (!r.profile.empty()) add("profile of training data", r.profile);
   if (!r.style.empty()) add("style source", r.style);
@@ -58,7 +78,9 @@ Json settings(const CampaignReader& reader, const CampaignSummary& s) {
   add("scheduler", set.scheduler);
   add("seed of the campaign", std::to_string(set.seed));
   add("energy, batch", fmt::format("{}, {}", set.energy, set.batch));
-  add("seeds", format_count(static_cast<std::int64_t>(reader.seeds().size())));
+  add("seeds, tried, broken", fmt::format("{}, {}, {}", format_count(s.seeds.seeds), format_count(s.seeds.tried),
+                                          format_count(s.seeds.broken)));
+  if (std::string changes = changes_text(s.seeds); !changes.empty()) add("smallest change that breaks", changes);
   add("inputs wrong from the start", format_count(static_cast<std::int64_t>(reader.wrong_seeds().size())));
   add("iterations", format_count(c.iterations));
   add("mutants, valid", fmt::format("{}, {}", format_count(c.mutants), format_count(c.valid)));

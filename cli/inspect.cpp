@@ -10,6 +10,7 @@
 #include "galvani/base/table.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/guess.h"
+#include "galvani/model/inputs.h"
 #include "galvani/model/operators.h"
 #include "model_flags.h"
 #include "verb.h"
@@ -183,9 +184,9 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   }
 }
 
-Json guess_json(const InspectFlags& flags, const DataView& data, const PreprocessGuess& guess, bool written) {
+Json guess_json(const InspectFlags& flags, const PreprocessGuess& guess, bool written) {
   Json j = {
-      {"model", flags.model.model}, {"data", data.name},
+      {"model", flags.model.model}, {"data", guess.data},
       {"images", guess.images},     {"better_than_chance", guess.better_than_chance},
       {"tied", guess.tied()},       {"written", written ? Json(card_beside(flags.model.model).string()) : Json()}};
   j["presets"] = Json::array();
@@ -213,7 +214,7 @@ std::string as_flags(const Preprocess& p) {
   return text + (p.bgr ? " --channels bgr" : "") + (p.channels_last ? " --layout nhwc" : "");
 }
 
-void print_guess(const InspectFlags& flags, const DataView& data, const PreprocessGuess& guess, bool written) {
+void print_guess(const InspectFlags& flags, const PreprocessGuess& guess, bool written) {
   bool layouts = std::any_of(guess.scores.begin(), guess.scores.end(), [&](const PresetScore& s) {
     return s.preprocess.channels_last != guess.scores[0].preprocess.channels_last;
   });
@@ -232,7 +233,8 @@ void print_guess(const InspectFlags& flags, const DataView& data, const Preproce
     table.add(row);
   }
   const PresetScore& best = guess.scores[0];
-  say("{} presets on {} images of {}\n\n{}\n", guess.scores.size(), format_count(guess.images), data.name, table.str());
+  say("{} presets on {} images of {}\n\n{}\n", guess.scores.size(), format_count(guess.images), guess.data,
+      table.str());
   if (!guess.better_than_chance) {
     say("none of them is right more often than chance: the labels of the data may mean other classes than the "
         "model's, or the preprocessing is none of the usual ones\n");
@@ -247,7 +249,7 @@ void print_guess(const InspectFlags& flags, const DataView& data, const Preproce
     constexpr std::size_t kMostNames = 3;
     say("= {} cannot be told from it on these images{}\n",
         names.size() <= kMostNames ? fmt::format("{}", fmt::join(names, ", ")) : fmt::format("{} others", names.size()),
-        guess.images < data.size() ? "; --sample takes more of them" : "");
+        guess.images < guess.available ? "; --sample takes more of them" : "");
   }
   if (written) {
     say("written to {}, where every verb finds it\n", card_beside(flags.model.model).string());
@@ -256,27 +258,33 @@ void print_guess(const InspectFlags& flags, const DataView& data, const Preproce
   }
 }
 
-void guess(const Common& common, const InspectFlags& flags) {
+void guess(const Common& common, InspectFlags& flags) {
   if (flags.data.empty()) bad_usage("--guess needs labelled images to try presets on: name them with --data");
   if (flags.layers) bad_usage("--guess and --layers are two questions: ask one at a time");
   if (flags.write) refuse_card_beside(flags.model.model);
-  ModelFlags model = flags.model;
-  DataView data = load_with_data(model, flags.data).data;
-  PreprocessGuess guess = guess_preprocessing(flags.model.model, flags.model.options, data, flags.sample);
+  OpenedData opened(flags.data, "test");
+  CardFlags given = flags.model.options.flags;
+  GuessSource source{[&](const std::string& layout) {
+                       flags.model.options.flags.layout = layout;
+                       return flags.model.load(opened.type());
+                     },
+                     [&](const Network& network) { return opened.view(input_needs(network)); }};
+  PreprocessGuess guess = guess_preprocessing(source, given, flags.sample);
   bool written = flags.write && guess.better_than_chance;
   const PresetScore& best = guess.scores[0];
   if (written)
     write_card_beside(
         flags.model.model, best.preprocess,
         fmt::format("{}: right for {:.1f}% of {} images of {}, the best of {} presets", printable(best.name),
-                    best.accuracy * 100, guess.images, printable(data.name), guess.scores.size()));
+                    best.accuracy * 100, guess.images, printable(guess.data), guess.scores.size()));
   if (common.json) {
-    print_json(guess_json(flags, data, guess, written), 2);
+    print_json(guess_json(flags, guess, written), 2);
   } else {
-    print_guess(flags, data, guess, written);
+    print_guess(flags, guess, written);
   }
   if (flags.write && !written)
-    bad_input("{}: no preset is right more often than chance on {}, so none was written", flags.model.model, data.name);
+    bad_input("{}: no preset is right more often than chance on {}, so none was written", flags.model.model,
+              guess.data);
 }
 
 void inspect(const Common& common, InspectFlags& flags) {

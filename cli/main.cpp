@@ -64,7 +64,7 @@ std::string overview(const Verb& app) {
       "Three commands to begin with:\n"
       "  galvani train lenet5 --data digits -o lenet5.onnx\n"
       "  galvani inspect lenet5.onnx --data digits\n"
-      "  galvani fuzz lenet5.onnx --data digits --guide nlc -o run1\n";
+      "  galvani fuzz lenet5.onnx --data digits\n";
   for (const auto& [title, verbs] : kGroups) {
     text += "\n" + title + ":\n";
     for (const std::string& verb : verbs) text += fmt::format("  {:<9}{}\n", verb, app.help_of(verb));

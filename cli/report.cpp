@@ -5,6 +5,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
 #include "galvani/report/page.h"
 #include "galvani/report/replay.h"
@@ -34,6 +35,7 @@ void run(Common& common, const ReportFlags& flags) {
   CampaignReader reader(flags.folder);
   std::filesystem::path output = flags.output;
   if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
+  check_output(output);
   std::unique_ptr<Network> network;
   try {
     network = load_campaign_model(reader.record());

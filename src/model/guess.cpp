@@ -105,21 +105,23 @@ Trial try_preset(Network& network, const PreprocessPreset& preset, const at::Ten
   return trial;
 }
 
-// A network for every layout that the graph takes the data in.
-std::vector<std::unique_ptr<Network>> in_every_layout(const fs::path& model, Network::Options options,
-                                                      const DataView& data) {
-  options.data_shape = data.type().shape;
-  options.any_output = false;
+struct Candidate {
+  std::unique_ptr<Network> network;
+  DataView data;
+};
+
+// One for every layout that the graph takes the data in.
+std::vector<Candidate> in_every_layout(const GuessSource& source, const CardFlags& flags) {
   std::vector<std::string> layouts = {"nchw", "nhwc"};
-  if (!options.flags.layout.empty()) layouts = {options.flags.layout};
-  std::vector<std::unique_ptr<Network>> result;
+  if (!flags.layout.empty()) layouts = {flags.layout};
+  std::vector<Candidate> result;
   std::optional<Error> first;
   for (const std::string& layout : layouts) {
-    options.flags.layout = layout;
     try {
-      std::unique_ptr<Network> network = Network::load(model, options);
+      std::unique_ptr<Network> network = source.load(layout);
+      DataView data = source.data(*network);
       check_fits(*network, data.type().shape, data.name);
-      result.push_back(std::move(network));
+      result.push_back({std::move(network), std::move(data)});
     } catch (const Error& e) {
       if (e.code() != ErrorCode::bad_input) throw;
       if (!first) first = e;
@@ -196,22 +198,23 @@ std::vector<std::int64_t> even_sample(const Labelled& data, std::int64_t most) {
   return result;
 }
 
-PreprocessGuess guess_preprocessing(const fs::path& model, const Network::Options& options, const DataView& data,
-                                    std::int64_t most) {
+PreprocessGuess guess_preprocessing(const GuessSource& source, const CardFlags& flags, std::int64_t most) {
+  std::vector<Candidate> candidates = in_every_layout(source, flags);
+  const DataView& data = candidates[0].data;
   if (data.type().kind != SampleKind::image)
     bad_usage("{}: the usual preprocessings are those of images, and these are sounds", data.name);
   if (!data.labelled())
     bad_input("{}: has images without a label, so which preprocessing is right cannot be measured", data.name);
-  std::vector<std::unique_ptr<Network>> networks = in_every_layout(model, options, data);
-  check_labels(*networks[0], data);
+  check_labels(*candidates[0].network, data);
   std::vector<std::int64_t> rows = even_sample(data, most);
   at::Tensor images = data.fetch(rows);
   at::Tensor labels = data.labels.index_select(0, at::tensor(rows, at::kLong));
   auto n = static_cast<std::int64_t>(rows.size());
   std::vector<std::pair<Network*, PreprocessPreset>> plan;
-  for (const auto& network : networks) {
-    for (PreprocessPreset& preset : presets_for(*network, network->card(), options.flags))
-      plan.emplace_back(network.get(), std::move(preset));
+  for (const Candidate& candidate : candidates) {
+    Network& network = *candidate.network;
+    for (PreprocessPreset& preset : presets_for(network, network.card(), flags))
+      plan.emplace_back(&network, std::move(preset));
   }
   std::vector<Trial> trials;
   Progress progress("trying presets", n * static_cast<std::int64_t>(plan.size()), "images");
@@ -221,6 +224,8 @@ PreprocessGuess guess_preprocessing(const fs::path& model, const Network::Option
     return a.score.correct != b.score.correct ? a.score.correct > b.score.correct : a.score.loss < b.score.loss;
   });
   PreprocessGuess guess;
+  guess.data = data.name;
+  guess.available = data.size();
   guess.images = n;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     PresetScore& score = trials[i].score;

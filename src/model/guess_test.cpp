@@ -62,12 +62,21 @@ std::string nearest_colour(const Dataset& data, const Preprocess& p) {
   return g.bytes();
 }
 
-PreprocessGuess guess_for(const Dataset& data, const Preprocess& p, const Network::Options& options = {}) {
-  TemporaryFolder folder;
-  write_file(folder / "m.onnx", nearest_colour(data, p));
-  Network::Options quick = options;
-  quick.execution = {16, false};
-  return guess_preprocessing(folder / "m.onnx", quick, data);
+PreprocessGuess guess_of(const std::string& bytes, const Dataset& data, const CardFlags& flags = {}) {
+  GuessSource source{[&](const std::string& layout) {
+                       Network::Options options;
+                       options.flags = flags;
+                       options.flags.layout = layout;
+                       options.data_shape = data.type().shape;
+                       options.execution = {16, false};
+                       return Network::from_onnx(bytes, "colours.onnx", options);
+                     },
+                     [&](const Network&) { return DataView(data); }};
+  return guess_preprocessing(source, flags);
+}
+
+PreprocessGuess guess_for(const Dataset& data, const Preprocess& p, const CardFlags& flags = {}) {
+  return guess_of(nearest_colour(data, p), data, flags);
 }
 
 TEST(Guess, FindsEveryPreset) {
@@ -101,10 +110,10 @@ TEST(Guess, TriesWhatIsStatedAndKeepsToTheOrderThatIsGiven) {
   odd.low = -3;
   odd.high = 5;
   odd.bgr = true;
-  Network::Options options;
-  options.flags.range = "-3..5";
-  options.flags.channels = "bgr";
-  PreprocessGuess guess = guess_for(data, odd, options);
+  CardFlags flags;
+  flags.range = "-3..5";
+  flags.channels = "bgr";
+  PreprocessGuess guess = guess_for(data, odd, flags);
   EXPECT_EQ(guess.scores[0].name, "as stated");
   EXPECT_EQ(guess.scores[0].accuracy, 1);
   EXPECT_EQ(guess.scores.size(), 1 + preprocess_presets(3).size() / 2);
@@ -117,11 +126,8 @@ TEST(Guess, IntervalsAndTies) {
   data.labels[8] = 59;
   data.labels[9] = 58;
   Dataset all = colours(1);
-  TemporaryFolder folder;
-  write_file(folder / "m.onnx", nearest_colour(all, preprocess_presets(1)[0].preprocess));
-  Network::Options options;
-  options.execution = {4, false};
-  PreprocessGuess guess = guess_preprocessing(folder / "m.onnx", options, data);
+  std::string bytes = nearest_colour(all, preprocess_presets(1)[0].preprocess);
+  PreprocessGuess guess = guess_of(bytes, data);
   EXPECT_EQ(guess.scores[0].name, "0..1");
   EXPECT_EQ(guess.scores[0].correct, 8);
   EXPECT_NEAR(guess.scores[0].low, 0.49016, 1e-4);
@@ -131,7 +137,7 @@ TEST(Guess, IntervalsAndTies) {
   // Another one is right where this one is wrong, once: seven wins and a loss give 2·(1 + 8)/2^8.
   EXPECT_NEAR(guess.scores[1].p, 18.0 / 256, 1e-9);
   EXPECT_TRUE(guess.scores[1].tied);
-  PreprocessGuess few = guess_preprocessing(folder / "m.onnx", options, data.subset({2, 3, 4}));
+  PreprocessGuess few = guess_of(bytes, data.subset({2, 3, 4}));
   EXPECT_EQ(few.scores[0].correct, 3);
   EXPECT_NEAR(few.scores[1].p, 0.25, 1e-9) << "three wins of three: 2/2^3";
   EXPECT_TRUE(few.scores[1].tied);

@@ -13,6 +13,7 @@ import base64
 import collections
 import concurrent.futures
 import csv
+import ctypes
 import fcntl
 import io
 import json
@@ -32,6 +33,7 @@ import sys
 import tarfile
 import tempfile
 import termios
+import threading
 import time
 import wave
 import xml.etree.ElementTree
@@ -2003,6 +2005,192 @@ def read_some(descriptor):
         return os.read(descriptor, 65536)
     except OSError:  # how Linux says that the other end is closed
         return b""
+
+
+def on_terminal(w, columns, *arguments, **environment):
+    """What a command prints on a terminal of that width; None where there are no terminals."""
+    try:
+        master, slave = os.openpty()
+    except OSError as e:  # a chroot without /dev/pts
+        print(f"skipped: {e}")
+        return None
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    surroundings = {k: v for k, v in w.environment.items() if k not in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")}
+    process = subprocess.Popen([w.binary, *map(str, arguments)], cwd=w.folder, env=dict(surroundings, TERM="xterm", **environment),
+                               stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = b""
+    while chunk := read_some(master):
+        seen += chunk
+    process.wait(LIMIT)
+    os.close(master)
+    return seen.decode().replace("\r\n", "\n")
+
+
+@check("tables fit the terminal, and what is no terminal gets all of it")
+def _(w):
+    whole = w.done("fuzz", "--list").out
+    expect(max(map(len, whole.splitlines())) > 140, "this table would fit anyway")
+    for columns in (60, 80, 140):
+        for command in (["fuzz", "--list"], ["train", "--list"], ["cover", "--list"], ["mutate", "--list"]):
+            text = on_terminal(w, columns, *command)
+            if text is None:
+                return
+            widest = max(text.splitlines(), key=len)
+            # A table of eight columns cannot be as narrow as that.
+            expect(len(widest) <= columns or (command[0] == "mutate" and columns == 60), f"{len(widest)} of {columns}: {widest!r}")
+    expect_equal(collections.Counter(on_terminal(w, 60, "fuzz", "--list").split())["Revisiting"], whole.split().count("Revisiting"),
+                 "the words that wrap")
+
+
+@check("colour is as the environment says")
+def _(w):
+    red = "\x1b["
+    seen = on_terminal(w, 80, "inspect", "none.onnx")
+    if seen is not None:
+        expect(red in seen and "error:" in seen, f"no colour on a terminal: {seen!r}")
+        expect_equal(red in on_terminal(w, 80, "inspect", "none.onnx", NO_COLOR="1"), False, "colour with NO_COLOR")
+    expect_equal(red in w.run("inspect", "none.onnx").err, False, "colour in a file")
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        forced = subprocess.run([w.binary, "inspect", "none.onnx"], cwd=w.folder, env=dict(w.environment, **{name: "1"}), text=True,
+                                stderr=subprocess.PIPE).stderr
+        expect(red in forced, f"no colour with {name}")
+
+
+# Every verb, and what goes wrong everywhere: one sentence and an exit code each.
+
+topic("mishaps")
+
+Habit = collections.namedtuple("Habit", "verb kind command writes", defaults=[True])  # writes: to a file that {output} names
+HABITS = [
+    Habit("inspect", "model", ["inspect", "{input}", *TEST], False),
+    Habit("inspect --guess", "model", ["inspect", "{input}", *TEST, "--guess", "--sample", 20], False),
+    Habit("predict", "model", ["predict", "{input}", *TEST, "-o", "{output}"]),
+    Habit("cover", "model", ["cover", "{input}", *TEST, "--criteria", "nc", "--csv", "{output}"]),
+    Habit("profile", "model", ["profile", "{input}", *TEST, "--criteria", "kmnc", "-o", "{output}"]),
+    Habit("trace", "model", ["trace", "{input}", *TEST, "-o", "{output}"]),
+    Habit("train", "data", ["train", "lenet1", "--data", "{input}", "--epochs", 1, "-o", "{output}"]),
+    Habit("fuzz", "model", ["fuzz", "{input}", *TEST, "--guide", "random", "--seeds", 9, "--iterations", 4, "--junit", "{output}", "-o",
+                            "mishap-{case}"]),
+    Habit("mutate", "data", ["mutate", "--data", "{input}", "--mutators", "blur", "-o", "{output}"]),
+    Habit("data list", None, ["data", "list"], False),
+    Habit("data get", None, ["data", "get", "digits"], False),
+    Habit("data info", "data", ["data", "info", "{input}", "-o", "{output}"]),
+    Habit("data export", "data", ["data", "export", "{input}", "--to", "npz", "-o", "{output}"]),
+    Habit("stats", "campaign", ["stats", "{input}", "--junit", "{output}", "--fail-if", "faults<0"]),
+    Habit("faults", "campaign", ["faults", "{input}"], False),
+    Habit("report", "campaign", ["report", "{input}", "-o", "{output}"]),
+    Habit("compare", "campaign", ["compare", "{input}", "mishap-other", "--plot", "{output}"]),
+    Habit("export", "campaign", ["export", "{input}", "--to", "csv", "-o", "{output}"]),
+    Habit("replay", "campaign", ["replay", "{input}", "--junit", "{output}", "--fail-if", "faults<0"]),
+    Habit("check", "campaign", ["check", "{input}", "--no-lineages", "--junit", "{output}"]),
+]
+GOOD = {None: "", "model": "eight.onnx", "data": "./mishap.npz", "campaign": "mishap-run"}
+
+
+def filled(habit, case, given, output="mishap.out"):
+    folder = f"{case}-{habit.verb.replace(' ', '-')}"
+    return [str(word).format(input=given, output=output, case=folder) if isinstance(word, str) else word for word in habit.command]
+
+
+def prepare_mishaps(w):
+    """Made by whoever comes first; the checks may run side by side."""
+    with MISHAP_LOCK:
+        if not (w / "mishap.npz").exists():
+            w.done(*fuzz(folder="mishap-run", guide="random"))
+            w.done(*fuzz(folder="mishap-other", guide="tknc"))
+            w.done("data", "export", "digits:test[0:40]", "--to", "npz", "-o", "mishap.npz")
+
+
+MISHAP_LOCK = threading.Lock()
+
+
+def no_override():
+    """Makes root obey permissions: what it may ignore is taken away from the program that is started."""
+    library = ctypes.CDLL(None)
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        library.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+def one_sentence(result, code, what):
+    expect_equal(result.returncode, code, f"the exit code of {what} ({result.stderr[-300:]!r})")
+    lines = [line for line in result.stderr.splitlines() if line.startswith(("error", "warning", "terminate"))]
+    expect(len(lines) == 1 and lines[0].startswith("error: "), f"not one sentence from {what}: {result.stderr[-500:]!r}")
+    return lines[0]
+
+
+def called(w, command, **more):
+    return subprocess.run([w.binary, *map(str, command)], cwd=w.folder, env=w.environment, text=True, stdin=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, timeout=LIMIT, **more)
+
+
+def wrong_flag(w, habit):
+    words = habit.command[:2] if habit.verb.startswith("data ") else habit.command[:1]
+    said = w.refused(2, *filled(habit, "flag", GOOD[habit.kind]), "--thraeds", 1, names=f"there is no --thraeds in {' '.join(words)}")
+    expect("did you mean --threads?" in said, said)
+
+
+def missing_file(w, habit):
+    prepare_mishaps(w)
+    if habit.kind:
+        w.refused(3, *filled(habit, "missing", "./no-such-thing"), names="no-such-thing")
+
+
+def broken_file(w, habit):
+    prepare_mishaps(w)
+    if not habit.kind:
+        return
+    broken = w / f"broken-{habit.verb.replace(' ', '-')}"
+    if habit.kind == "campaign":
+        shutil.copytree(w / "mishap-run", broken)
+        (broken / "campaign.db").write_bytes(noise(5000))
+        for rest in broken.glob("campaign.db-*"):
+            rest.unlink()
+    else:
+        broken = broken.with_suffix(".onnx" if habit.kind == "model" else ".npz")
+        broken.write_bytes(noise(5000))
+    w.refused(3, *filled(habit, "broken", f"./{broken.name}"), names=broken.name)
+
+
+def no_permission(w, habit):
+    prepare_mishaps(w)
+    closed = w / f"closed-{habit.verb.replace(' ', '-')}"
+    closed.mkdir()
+    if habit.kind:
+        source = w / GOOD[habit.kind]
+        target = closed / source.name
+        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+        (target / "campaign.toml" if source.is_dir() else target).chmod(0)
+        result = called(w, filled(habit, "unread", f"{closed}/{source.name}"), stdout=subprocess.DEVNULL, preexec_fn=no_override)
+        expect("ermission denied" in one_sentence(result, 3, f"{habit.verb} that may not read"), result.stderr)
+    if habit.writes:
+        closed.chmod(0o500)
+        result = called(w, filled(habit, "unwritten", GOOD[habit.kind], f"{closed}/out.file"), stdout=subprocess.DEVNULL,
+                        preexec_fn=no_override)
+        expect("out.file" in one_sentence(result, 4, f"{habit.verb} that may not write"), result.stderr)
+    closed.chmod(0o700)
+
+
+def full_disk(w, habit):
+    prepare_mishaps(w)
+    with open("/dev/full", "w") as full:
+        result = called(w, filled(habit, "full", GOOD[habit.kind]), stdout=full)
+    if habit.verb not in ("predict",):  # it has nothing to say on standard output
+        expect("standard output" in one_sentence(result, 4, f"{habit.verb} > /dev/full"), result.stderr)
+    if habit.writes:
+        result = called(w, filled(habit, "no-space", GOOD[habit.kind], "/dev/full"), stdout=subprocess.DEVNULL)
+        expect("/dev/full" in one_sentence(result, 4, f"{habit.verb} into /dev/full"), result.stderr)
+
+
+for case, function in (("a wrong flag", wrong_flag), ("a missing file", missing_file), ("a broken file", broken_file),
+                       ("no permission", no_permission), ("a full disk", full_disk)):
+    add_checks(case, [(habit.verb, habit) for habit in HABITS], function)
+
+
+@check("every verb has its mishaps checked")
+def _(w):
+    verbs = set(re.findall(r"^  (\S+)", w.done("--help").out, re.MULTILINE)) - {"galvani"}
+    expect_equal(verbs - {habit.verb.split()[0] for habit in HABITS}, set(), "the verbs without")
 
 
 def run_checks(workshop, checks, side_by_side):

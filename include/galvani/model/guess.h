@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,18 +35,28 @@ struct PresetScore {
 
 struct PreprocessGuess {
   std::vector<PresetScore> scores;  // best first
-  std::int64_t images = 0;          // how many of the data were looked at
+  std::string data;                 // their name
+  std::int64_t available = 0;       // images in them
+  std::int64_t images = 0;          // how many were looked at
   bool better_than_chance = false;  // the best one is: chance is what saying the commonest class gives
   std::int64_t tied() const;        // presets besides the best that cannot be told from it
 };
 
 inline constexpr std::int64_t kGuessSample = 500;
 
+// Where the network and its data come from.
+struct GuessSource {
+  // With that layout, "nchw" or "nhwc"; Error(bad_input) if the graph does not take it.
+  std::function<std::unique_ptr<Network>(const std::string& layout)> load;
+  // As the network takes them; Error(bad_input) if it cannot.
+  std::function<DataView(const Network& network)> data;
+};
+
 // Tries them on at most `most` of the images, evenly over the classes and the same ones every time. What the file or
-// `options.flags` states is tried, too, and a channel order or layout in the flags is kept to; a layout that the graph
-// does not take is left out. Error(bad_input) for data without labels, Error(usage) for sounds.
-PreprocessGuess guess_preprocessing(const std::filesystem::path& model, const Network::Options& options,
-                                    const DataView& data, std::int64_t most = kGuessSample);
+// the flags state is tried, too, and a channel order or layout in the flags is kept to; a layout that the graph does
+// not take is left out. Error(bad_input) for data without labels, Error(usage) for sounds.
+PreprocessGuess guess_preprocessing(const GuessSource& source, const CardFlags& flags,
+                                    std::int64_t most = kGuessSample);
 
 // Rows of the data for that, in ascending order.
 std::vector<std::int64_t> even_sample(const Labelled& data, std::int64_t most);

@@ -7,6 +7,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
+#include "galvani/fuzz/campaign.h"
 #include "galvani/report/page.h"
 #include "galvani/report/replay.h"
 #include "gate_flags.h"
@@ -35,7 +36,6 @@ void run(Common& common, const ReportFlags& flags) {
   CampaignReader reader(flags.folder);
   std::filesystem::path output = flags.output;
   if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
-  check_output(output);
   std::unique_ptr<Network> network;
   try {
     network = load_campaign_model(reader.record());
@@ -70,8 +70,9 @@ void add_report_verb(Verb& app, Common& common) {
                          "  galvani report run1                        writes run1/report.html\n"
                          "  galvani report run1 -o page.html --most 500");
   runs_models(verb, common, [flags] {
-    return Confinement{{},
-                       {flags->output.empty() ? flags->folder + "/report.html" : flags->output, flags->gates.junit}};
+    Confinement wall{{}, {flags->output, flags->gates.junit}};
+    if (flags->output.empty() && is_campaign(flags->folder)) wall.files.push_back(flags->folder + "/report.html");
+    return wall;
   });
   verb.add_option("run", flags->folder, "the campaign's folder").required();
   verb.add_option("-o,--output", flags->output, "the page (default: report.html in the folder)");

@@ -169,7 +169,7 @@ void check_output(const fs::path& path) {
     if (S_ISDIR(status.st_mode)) fail(ErrorCode::environment, "{}: is a folder, not a file", path.string());
     if (!S_ISREG(status.st_mode)) return;  // a device or FIFO says itself what it takes
   } else if (errno != ENOENT) {
-    refuse(std::strerror(errno));
+    refuse(errno == ELOOP ? "its symbolic links lead in a circle" : std::strerror(errno));
   }
   std::error_code error;
   // A link that leads nowhere yet: the file appears where it points to.

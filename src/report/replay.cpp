@@ -39,12 +39,15 @@ std::unordered_map<std::int64_t, bool> judge_seeds(const CampaignReader& reader,
   return right;
 }
 
+// `judged`: verdicts by file, for repetitions share the file of the first.
 void replay_chunk(const CampaignReader& reader, Network& network, const std::vector<FaultRecord>& faults,
+                  std::unordered_map<std::string, std::int64_t>& judged,
                   std::unordered_map<std::int64_t, bool>* seed_right, Replay& result) {
   std::vector<at::Tensor> read(faults.size());
   std::vector<std::string> problems(faults.size());
   workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
     auto i = static_cast<std::size_t>(index);
+    if (judged.count(faults[i].file) != 0) return;
     try {
       read[i] = reader.image(faults[i]);
     } catch (const Error& e) {
@@ -52,22 +55,25 @@ void replay_chunk(const CampaignReader& reader, Network& network, const std::vec
     }
   });
   std::vector<at::Tensor> images;
-  std::vector<const FaultRecord*> records;
+  std::vector<const std::string*> files;
   for (std::size_t i = 0; i < faults.size(); ++i) {
-    if (read[i].defined()) {
-      images.push_back(read[i]);
-      records.push_back(&faults[i]);
-    } else {
-      result.unreadable.push_back(problems[i]);
-    }
+    if (!read[i].defined() || !judged.emplace(faults[i].file, 0).second) continue;
+    images.push_back(read[i]);
+    files.push_back(&faults[i].file);
   }
   std::vector<std::int64_t> labels = judge(network, images);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const FaultRecord& fault = *records[i];
-    bool fails = labels[i] != fault.label;
+  for (std::size_t i = 0; i < labels.size(); ++i) judged[*files[i]] = labels[i];
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const FaultRecord& fault = faults[i];
+    auto verdict = judged.find(fault.file);
+    if (verdict == judged.end()) {
+      result.unreadable.push_back(problems[i]);
+      continue;
+    }
+    bool fails = verdict->second != fault.label;
     result.fail += fails ? 1 : 0;
-    result.as_before += labels[i] == fault.predicted ? 1 : 0;
-    result.not_a_number += labels[i] == kNotANumber ? 1 : 0;
+    result.as_before += verdict->second == fault.predicted ? 1 : 0;
+    result.not_a_number += verdict->second == kNotANumber ? 1 : 0;
     if (!fails) result.healed.push_back(fault.file);
     if (seed_right != nullptr && (*seed_right)[fault.seed]) {
       ++result.seed_right;
@@ -113,6 +119,7 @@ Replay replay_faults(const CampaignReader& reader, Network& network) {
                 reader.classes());
     seed_right = judge_seeds(reader, network);
   }
+  std::unordered_map<std::string, std::int64_t> judged;
   Progress progress("replaying", reader.counters().faults, "faults");
   FaultFilter filter;
   filter.most = kReplayChunk;
@@ -120,7 +127,7 @@ Replay replay_faults(const CampaignReader& reader, Network& network) {
     check_interrupt();
     std::vector<FaultRecord> faults = reader.faults(filter);
     if (faults.empty()) break;
-    replay_chunk(reader, network, faults, result.same_model ? nullptr : &seed_right, result);
+    replay_chunk(reader, network, faults, judged, result.same_model ? nullptr : &seed_right, result);
     progress.advance(static_cast<std::int64_t>(faults.size()));
     filter.first = faults.back().id + 1;
   }

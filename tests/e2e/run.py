@@ -1648,7 +1648,7 @@ OVERFLOW = ["--range", "0..1.5e37"]
 @check("scores that are not a number are faults of their own kind")
 def _(w):
     run = ["fuzz", "eight.onnx", *FUZZ, *OVERFLOW, "--guide", "random", "--iterations", 24]
-    lines = [json.loads(line) for line in w.done(*run, "-o", "nan-run", "--json").out.splitlines()]
+    lines = [json.loads(line) for line in w.done(*run, "-o", "nan-run", "--json-lines").out.splitlines()]
     count = lines[-1]["not_a_number"]
     expect(0 < count < lines[-1]["faults"], f"{count} of {lines[-1]['faults']} faults are not a number")
     expect_equal(lines[-2]["not_a_number"], count, "the number in the last event")

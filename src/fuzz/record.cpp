@@ -74,7 +74,9 @@ void check_settings(const CampaignSettings& settings) {
       if (static_cast<double>(value) < info.low || static_cast<double>(value) > info.high)
         bad_usage("--{} is {}, but must be from {:.0f} to {:.0f}", info.name, value, info.low, info.high);
     } else if constexpr (std::is_same_v<T, std::string>) {
-      if (!info.choices.empty() && std::find(info.choices.begin(), info.choices.end(), value) == info.choices.end())
+      // Empty: as usual.
+      if (!info.choices.empty() && !value.empty() &&
+          std::find(info.choices.begin(), info.choices.end(), value) == info.choices.end())
         bad_usage("--{} is '{}', but must be {}", info.name, printable(value),
                   fmt::format("{}", fmt::join(info.choices, " or ")));
     }

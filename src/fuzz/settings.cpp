@@ -52,7 +52,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
     std::string_view name = info.name;
     bool later = name == "absorb" || name == "wrong-seeds" || name == "labels";
     if (newest || (name != "generator" && !later)) {
-      visit("settings", info.name, value, kYes);
+      visit("settings", info.name, value, name == "labels" ? Matters::added : kYes);
     } else if (name == "generator") {
       visit("settings", "mutators", r.mutation_.mutators, kYes);
     }

@@ -25,7 +25,7 @@ struct CampaignSettings {
   bool reset_when_full = false;  // NSGen 7.3
   std::string absorb = "seeds";
   std::string wrong_seeds = "leave";
-  std::string labels = "data";
+  std::string labels;  // empty: the data's; "model": its own verdicts on the originals
   std::uint64_t seed = 0;
   std::string taps = "default";
   std::string neurons = "channel";
@@ -61,10 +61,10 @@ void for_each_setting(Settings& s, Visit&& visit) {
   visit(SettingInfo{"wrong-seeds", "inputs that the model gets wrong as they are", 0, 0, {"leave", "keep"}},
         s.wrong_seeds);
   visit(SettingInfo{"labels",
-                    "what is right: the data's labels, or the model's own verdict on the original",
+                    "what is right: the model's own verdict on the original (default: the data's labels)",
                     0,
                     0,
-                    {"data", "model"}},
+                    {"model"}},
         s.labels);
   visit(SettingInfo{"seed", "of all random numbers"}, s.seed);
   visit(SettingInfo{"taps", "the layers looked at"}, s.taps);

@@ -261,7 +261,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     bool as_asked = (asked == 0 || asked == then.micro_batch) && (!flags.model.options.unfused || !then.fused);
     if (as_asked) flags.model.options.execution = then;
   }
-  auto [network, view] = load_with_data(flags.model, flags.data, "test", settings.labels == "data");
+  auto [network, view] = load_with_data(flags.model, flags.data, "test", settings.labels != "model");
   Dataset data = view.load();
   check_fits(*network, data.images, data.name);
   if (settings.labels == "model") data.labels = predict(*network, data.images).labels;

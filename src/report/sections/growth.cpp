@@ -30,7 +30,8 @@ std::string plots(const CampaignReader& reader) {
   }
   bool measured = std::any_of(timeline.begin(), timeline.end(), [](const TimelinePoint& p) { return p.covered > 0; });
   std::string result;
-  for (const PlotPanel& panel : measured ? std::vector{seeds, faults, times, coverage} : std::vector{seeds, faults, times})
+  for (const PlotPanel& panel :
+       measured ? std::vector{seeds, faults, times, coverage} : std::vector{seeds, faults, times})
     result += "<div>" + plot_svg({panel}, 1) + "</div>";
   return result;
 }

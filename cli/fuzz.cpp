@@ -275,7 +275,12 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     CampaignReader begun(flags.folder);
-    if (!common.json) say("{}\n", base_text(begun.record(), begun.seed_figures()));
+    SeedFigures base = begun.seed_figures();
+    if (!common.json) say("{}\n", base_text(begun.record(), base));
+    Evaluation evaluation;
+    evaluation.images = base.looked_at;
+    evaluation.accuracy = base.accuracy();
+    if (auto doubt = suspicious(*network, evaluation, flags.data)) log::warn("{}", *doubt);
     bool plain = flags.plain || common.quiet;
     std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener()
                                          : plain || common.json ? make_progress_listener()

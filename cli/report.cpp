@@ -71,7 +71,7 @@ void add_report_verb(Verb& app, Common& common) {
                          "  galvani report run1 -o page.html --most 500");
   runs_models(verb, common, [flags] {
     Confinement wall{{}, {flags->output, flags->gates.junit}};
-    if (flags->output.empty() && is_campaign(flags->folder)) wall.files.push_back(flags->folder + "/report.html");
+    if (flags->output.empty() && is_campaign(flags->folder)) wall.files.emplace_back(flags->folder + "/report.html");
     return wall;
   });
   verb.add_option("run", flags->folder, "the campaign's folder").required();

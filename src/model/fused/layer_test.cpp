@@ -33,11 +33,6 @@ at::Tensor by_libtorch(const FusedNorm& norm, const at::Tensor& x) {
 
 struct ConvolutionCase {
   std::int64_t in, out, height, width, kernel, stride, padding, dilation, groups;
-
-  friend std::ostream& operator<<(std::ostream& out, const ConvolutionCase& c) {
-    return out << c.in << "->" << c.out << " " << c.height << "x" << c.width << " kernel " << c.kernel << " stride "
-               << c.stride << " padding " << c.padding << " dilation " << c.dilation << " groups " << c.groups;
-  }
 };
 
 class FusedConvolution : public ::testing::TestWithParam<ConvolutionCase> {};

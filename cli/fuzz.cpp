@@ -114,7 +114,7 @@ void list_components(const Common& common) {
 }
 
 // `seed`, `taps` and `neurons` are flags of other verbs, too.
-constexpr bool is_own_flag(std::string_view name) {
+[[maybe_unused]] bool is_own_flag(std::string_view name) {
   return name != "seed" && name != "taps" && name != "neurons";
 }
 

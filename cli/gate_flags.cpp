@@ -31,7 +31,7 @@ void GateFlags::judge(Common& common, const Figures& figures, JunitSuite suite,
   for (const Gate& gate : gates) {
     if (!gate.met(figures)) continue;
     common.exit_code = 1;
-    if (!common.json && !silent) say("failed: {} (it is {})\n", gate.text(), gate.value(figures));
+    if (!common.json && !silent) say("failed: {} (it is {})\n", gate.text(), gate.value_text(figures));
   }
   if (junit.empty()) return;
   if (gates.empty()) gates.emplace_back(usual);

@@ -3,7 +3,9 @@
 namespace galvani {
 
 const AttackRegistry& attacks() {
-  static const AttackRegistry registry("attack", {fgsm_entry()});
+  static const AttackRegistry registry(
+      "attack", {fgsm_entry(), bim_entry(), pgd_entry(), apgd_entry(), fab_entry(), square_entry(), auto_entry(),
+                 deepfool_entry(), jsma_entry(), cw_entry()});
   return registry;
 }
 

@@ -8,6 +8,15 @@ namespace galvani {
 using AttackEntry = AttackRegistry::Entry;
 
 AttackEntry fgsm_entry();
+AttackEntry bim_entry();
+AttackEntry pgd_entry();
+AttackEntry apgd_entry();
+AttackEntry fab_entry();
+AttackEntry square_entry();
+AttackEntry auto_entry();
+AttackEntry deepfool_entry();
+AttackEntry jsma_entry();
+AttackEntry cw_entry();
 
 // Options that several have.
 OptionInfo eps_option();

@@ -103,26 +103,23 @@ at::Tensor Search::logits(const at::Tensor& x, const at::Tensor& rows) {
   return network_.run(gather(x, rows)).logits;
 }
 
-Search::Slope Search::slope(const at::Tensor& x, const at::Tensor& rows, const Loss& loss, const at::Tensor& goals) {
-  count(rows, goals.dim() == 2 ? goals.size(1) : 1);
-  Slope found = differentiate(gather(x, rows), loss, gather(goals, rows));
-  // Once is enough: a network whose operators pass no gradient on never has one.
-  if (!gradient_seen_ && rows.numel() > 0) {
-    if (found.gradient.count_nonzero().item<std::int64_t>() == 0) check_differentiable(network_, task_.inputs);
-    gradient_seen_ = true;
-  }
-  return found;
-}
-
-Search::Slope Search::differentiate(const at::Tensor& x, const Loss& loss, const at::Tensor& goals) {
+Search::Slope Search::slope(const at::Tensor& x, const at::Tensor& rows, const Loss& loss, const at::Tensor& goals,
+                            std::int64_t losses) {
+  count(rows, std::max<std::int64_t>(1, losses));
+  at::Tensor goals_of_rows = gather(goals, rows);
   Request request;
   request.input_gradient = true;
-  request.objectives = goals.dim() == 2 ? goals.size(1) : 0;
+  request.objectives = losses;
   request.objective = [&](const Pass& pass) {
-    at::Tensor rows = at::arange(pass.logits.size(0), at::kLong).clamp_max(pass.count - 1) + pass.first;
-    return loss(pass.logits, goals.index_select(0, rows));
+    at::Tensor padded = at::arange(pass.logits.size(0), at::kLong).clamp_max(pass.count - 1) + pass.first;
+    return loss(pass.logits, goals_of_rows.index_select(0, padded));
   };
-  Outputs outputs = network_.run(x, request);
+  Outputs outputs = network_.run(gather(x, rows), request);
+  // Once is enough: a network whose operators pass no gradient on never has one.
+  if (!gradient_seen_ && rows.numel() > 0) {
+    if (outputs.input_gradient.count_nonzero().item<std::int64_t>() == 0) check_differentiable(network_, task_.inputs);
+    gradient_seen_ = true;
+  }
   return {outputs.logits, outputs.objective, outputs.input_gradient};
 }
 

@@ -13,11 +13,11 @@
 namespace galvani {
 
 // R rows, each an input that the network gets right. Tensors of an attack's state are kept for all R rows; a pass takes
-// the rows it is about as [K] int64 indices, each at most once, and gives [K, ...].
+// the rows it is about as [K] int64 indices, in ascending order, and gives [K, ...].
 class Search {
  public:
-  // A number for each row, [B], or several, [B, J], of its scores [B, classes] and of its goals [B] or [B, J]: classes
-  // that the author chose. Rows beyond the K are padding. Called from several threads at once.
+  // A number for each row, [B], or J of them, [B, J], of its scores [B, classes] and of its goals [B] or [B, G]:
+  // classes that the author chose. Rows beyond the K are padding. Called from several threads at once.
   using Loss = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& goals)>;
 
   struct Slope {
@@ -48,7 +48,7 @@ class Search {
   float full() const { return full_; }  // what counts as 1
   Rng& stream(std::int64_t row) { return streams_[static_cast<std::size_t>(row)]; }
 
-  const float* original(std::int64_t row) const { return originals_.data_ptr<float>() + row * values_; }
+  const float* original(std::int64_t row) const { return row_of(originals_, row); }
   at::Tensor all() const;  // rows
   // Rows without a change that would survive saving, for attacks within a bound; all rows otherwise.
   at::Tensor standing() const;
@@ -57,9 +57,9 @@ class Search {
 
   // Passes: x [R, ...] float, of which `rows` are run.
   at::Tensor logits(const at::Tensor& x, const at::Tensor& rows);
-  // goals [R] or [R, J] int64; J backward passes after one forward pass.
-  Slope slope(const at::Tensor& x, const at::Tensor& rows, const Loss& loss, const at::Tensor& goals);
-
+  // goals [R] or [R, G] int64. With `losses` J > 0 the loss gives [B, J]: J backward passes after one forward pass.
+  Slope slope(const at::Tensor& x, const at::Tensor& rows, const Loss& loss, const at::Tensor& goals,
+              std::int64_t losses = 0);
   // A loss about goals() that grows as the row gets where it should: of the label as it is, of a target turned round.
   Loss towards(Loss loss) const;
 
@@ -76,6 +76,7 @@ class Search {
   // A random point of the ball for a row, from its stream: uniform, or with `surface` at the largest distance.
   void random_start(float* x, std::int64_t row, bool surface);
 
+  float* row_of(const at::Tensor& x, std::int64_t row) const { return x.data_ptr<float>() + row * values_; }
   // How far a row is from its original, in the attack's norm and the unit of the file.
   double distance(const float* x, std::int64_t row) const;
 
@@ -83,7 +84,6 @@ class Search {
   friend class Attack;
   at::Tensor gather(const at::Tensor& all, const at::Tensor& rows) const;
   void count(const at::Tensor& rows, std::int64_t backward);
-  Slope differentiate(const at::Tensor& x, const Loss& loss, const at::Tensor& goals);
   at::Tensor fools(const at::Tensor& logits, const at::Tensor& rows) const;  // [K] bool
   at::Tensor fools_saved(const at::Tensor& x, const at::Tensor& rows);       // [K] bool: of whole numbers
   at::Tensor keep(const at::Tensor& rows);  // those of saved_ that fool; gives the others

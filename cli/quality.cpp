@@ -138,8 +138,7 @@ void print(const CleverResult& result, const QualityFlags& flags, const Network&
   say("mean {:.4f} (95% interval {}), median {:.4f}, least {:.4f}\n", result.mean(), interval_text(result.interval),
       result.median(), result.least());
   if (result.rejected() > 0)
-    say("{} of {} fits were refused (p below {}, or slopes that do not differ): the largest slope seen stands for "
-        "them\n",
+    say("{} of {} fits found no end, or none that is credible (p below {}): the largest slope seen stands for it\n",
         result.rejected(), result.inputs.size() * result.inputs[0].score.targets.size(), kLeastFitP);
   if (result.compared() > 0)
     say("the score exceeds the smallest change found for {} of {} inputs\n", result.exceeding(), result.compared());

@@ -57,6 +57,15 @@ TEST(WeibullTest, NoSpreadOrNoFit) {
   EXPECT_DOUBLE_EQ(fit.bound, 100.199);
 }
 
+// Gumbel's distribution has no end: exp(-exp(-x)).
+TEST(WeibullTest, NoEndIsFoundWhereThereIsNone) {
+  std::vector<double> values;
+  for (int i = 0; i < 500; ++i) values.push_back(20 - std::log(-std::log((i + 0.5) / 500)));
+  ExtremeFit fit = fit_extremes(values);
+  EXPECT_FALSE(fit.fitted);
+  EXPECT_EQ(fit.bound, values.back());
+}
+
 // Critical values at 5% and 1% as textbooks print them.
 TEST(WeibullTest, KolmogorovPublished) {
   EXPECT_NEAR(kolmogorov_p(0.40925, 10), 0.05, 0.002);

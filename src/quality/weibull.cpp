@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kSame = 1e-6;  // relative: what single precision gives for equal gradients
 constexpr std::array<double, 7> kFirstShapes = {0.1, 1, 5, 10, 20, 50, 100};
+// Beyond it the distribution is all but Gumbel's, which has no end: where a fit that runs there puts it says nothing.
+constexpr double kMostShape = 100;
 constexpr int kMostSteps = 1000;
 
 using Point = std::array<double, 3>;
@@ -77,8 +79,9 @@ double negative_log_likelihood(const std::vector<double>& values, const Point& p
     double log_distance = std::log((value + below) / scale);
     sum += p[0] - p[1] + (shape - 1) * log_distance - std::exp(shape * log_distance);
   }
-  // A shape below 1 is likelier without limit the nearer it starts to the first value: no end to be found there.
-  return std::isfinite(sum) && below > 1e-9 ? -sum : std::numeric_limits<double>::max();
+  // The search need not run after what is refused. A shape below 1 is likelier without limit the nearer it starts to
+  // the first value: no end to be found there.
+  return std::isfinite(sum) && below > 1e-9 && shape < 10 * kMostShape ? -sum : std::numeric_limits<double>::max();
 }
 
 // Where a distribution of this shape has the mean and deviation of the values, as far as it starts below them.
@@ -132,6 +135,7 @@ ExtremeFit fit_extremes(const std::vector<double>& maxima) {
   for (double shape : kFirstShapes) {
     Point found =
         minimise([&](const Point& p) { return negative_log_likelihood(values, p); }, first_guess(values, shape));
+    if (std::exp(found[0]) > kMostShape) continue;
     ReverseWeibull distribution{largest + std::exp(found[2]) * range, std::exp(found[1]) * range, std::exp(found[0])};
     double distance = distance_from(distribution, sorted);
     double p = kolmogorov_p(distance, static_cast<double>(sorted.size()));

@@ -21,8 +21,8 @@ namespace galvani {
 enum class CleverNorm { l1, l2, linf };
 
 struct CleverSettings {
-  std::int64_t batches = 50;   // N_b; the authors take 500
-  std::int64_t samples = 200;  // of a batch, N_s; the authors take 1024
+  std::int64_t batches = 100;  // N_b; the authors take 500
+  std::int64_t samples = 100;  // of a batch, N_s; the authors take 1024
   CleverNorm norm = CleverNorm::l2;
   double radius = 5;  // of the ball, full scale being 1
   // Classes that score best besides the verdict; 0: all. Every one costs a backward pass of every sample.

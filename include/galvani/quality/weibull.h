@@ -23,7 +23,8 @@ struct ExtremeFit {
 };
 
 // By maximum likelihood from several shapes to start with; the one with the best p wins, and below kLeastFitP none does
-// (CLEVER's authors' way). Deterministic. REQUIRES finite values, at least one.
+// (CLEVER's authors' way). Fits that find no end, with shapes beyond all that are started from, do not count.
+// Deterministic. REQUIRES finite values, at least one.
 inline constexpr double kLeastFitP = 0.001;
 ExtremeFit fit_extremes(const std::vector<double>& maxima);
 

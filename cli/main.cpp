@@ -56,7 +56,7 @@ std::string overview(const Verb& app) {
       {"Data and models", {"data", "train", "inspect", "predict"}},
       {"What a network does", {"cover", "profile", "trace"}},
       {"Breaking it", {"fuzz", "attack", "mutate"}},
-      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "check"}},
+      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
   };
   std::string text =
       "Galvani tests deep neural networks the way a fuzzer tests programs.\n\n"
@@ -88,6 +88,7 @@ int run(int argc, char** argv) {
   add_mutate_verb(app, common);
   add_predict_verb(app, common);
   add_profile_verb(app, common);
+  add_quality_verb(app, common);
   add_replay_verb(app, common);
   add_report_verb(app, common);
   add_stats_verb(app, common);

@@ -58,6 +58,7 @@ void add_inspect_verb(Verb& app, Common& common);
 void add_mutate_verb(Verb& app, Common& common);
 void add_predict_verb(Verb& app, Common& common);
 void add_profile_verb(Verb& app, Common& common);
+void add_quality_verb(Verb& app, Common& common);
 void add_trace_verb(Verb& app, Common& common);
 
 }  // namespace galvani::cli

@@ -62,6 +62,7 @@ TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(im
     if (trainable.count(buffer.name) != 0 || !buffer.value.is_floating_point()) continue;
     statistics_.push_back(buffer.value);
     statistic_names_.push_back(buffer.name);
+    frozen_.push_back(0);
   }
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     torch::jit::Module replica = impl.module.deepcopy();
@@ -104,10 +105,30 @@ void TrainingGraph::merge_statistics(std::int64_t slots) {
   if (!ran_) return;
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    if (frozen_[i] != 0) continue;
     at::Tensor sum = replica_statistics_[0][i].clone();
     for (std::int64_t slot = 1; slot < slots; ++slot) sum.add_(replica_statistics_[static_cast<std::size_t>(slot)][i]);
     statistics_[i].copy_(sum.div_(static_cast<double>(slots)));
   }
+}
+
+void TrainingGraph::freeze_statistics(const std::function<bool(const std::string&)>& chosen) {
+  for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    auto initializer = impl_.initializer_of.find(statistic_names_[i]);
+    if (chosen(initializer == impl_.initializer_of.end() ? statistic_names_[i] : initializer->second)) frozen_[i] = 1;
+  }
+}
+
+std::vector<at::Tensor> TrainingGraph::copy_of_statistics(std::int64_t slot) const {
+  std::vector<at::Tensor> copy;
+  for (const at::Tensor& t : replica_statistics_[static_cast<std::size_t>(slot)]) copy.push_back(t.clone());
+  return copy;
+}
+
+void TrainingGraph::restore_statistics(std::int64_t slot, const std::vector<at::Tensor>& values) {
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor>& own = replica_statistics_[static_cast<std::size_t>(slot)];
+  for (std::size_t i = 0; i < own.size(); ++i) own[i].copy_(values[i]);
 }
 
 }  // namespace galvani

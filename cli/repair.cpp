@@ -47,7 +47,6 @@ struct RepairFlags {
   bool list = false;
   RepairOptions options;
 
-  std::string checkpoint() const { return output.empty() ? "" : output + ".checkpoint"; }
   // Everything but what only the data tell.
   RepairOptions resolved(const Common& common) const;
 };
@@ -55,7 +54,7 @@ struct RepairFlags {
 RepairOptions RepairFlags::resolved(const Common& common) const {
   RepairOptions result = options;
   result.training.seed = common.seed;
-  result.training.checkpoint = checkpoint();
+  result.training.checkpoint = checkpoint_beside(output);
   if (!loop.empty()) result.loop = RepairLoop::parse(loop);
   result.loop.keep = keep;
   result.loop.criterion = criterion;
@@ -235,7 +234,7 @@ void check_flags(const RepairFlags& flags, const RepairOptions& options) {
     bad_usage("there is nothing to repair with: give --tests, --adversarial or --loop");
   flags.gates.check(repair_figure_names(options));
   // Mistakes in a spec are told before the work.
-  for (const Spec& spec : Spec::parse_list(options.attacks)) make_attack(spec);
+  for (const Spec& spec : options.attack_specs()) make_attack(spec);
   if (!options.adversarial.empty()) adversaries().options(Spec::parse(options.adversarial));
   optimizers().options(Spec::parse(options.training.optimizer));
   keep_original(flags.model.model, flags.output);
@@ -251,9 +250,11 @@ RepairData load_all(const Network& network, const RepairFlags& flags, std::uint6
     data.tests.push_back(read_tests(network, where, flags.per_seed));
     left_out += data.tests.back().left_out;
   }
+  log::info("training {} on {} ({} images)", flags.model.model, data.train.name, format_count(data.train.size()));
   if (!flags.tests.empty()) {
     FoundTests all = join(data.tests);
-    log::info("{} tests of {} seeds{}", format_count(all.size()), format_count(all.seed_count()),
+    log::info("training with {} tests of {} seeds, of which some are held out{}", format_count(all.size()),
+              format_count(all.seed_count()),
               left_out > 0 ? fmt::format("; {} more are left out, {} of a seed are enough", format_count(left_out),
                                          flags.per_seed)
                            : "");
@@ -317,7 +318,7 @@ void run(Common& common, RepairFlags& flags) {
 void add_repair_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<RepairFlags>();
   TrainOptions& training = flags->options.training;
-  training.epochs = 5;
+  training.epochs = -1;
   training.optimizer = "sgd:lr=0.01";
   Verb& verb = make_verb(
       app, common, "repair", "retrain a network with tests that it failed",
@@ -333,7 +334,7 @@ void add_repair_verb(Verb& app, Common& common) {
   flags->neurons.add_to(verb);
   runs_models(verb, common, [flags, &common] {
     Confinement outputs{{}, {flags->output, flags->gates.junit}};
-    for (const auto& path : repair_checkpoints(flags->checkpoint(), flags->resolved(common)))
+    for (const auto& path : repair_checkpoints(checkpoint_beside(flags->output), flags->resolved(common)))
       outputs.files.push_back(path);
     return outputs;
   });
@@ -362,8 +363,8 @@ void add_repair_verb(Verb& app, Common& common) {
       .show_default()
       .check(Range(0.0, 0.99))
       .group(how);
-  verb.add_option("--epochs", training.epochs, "passes over the tests, or over the data where there are none")
-      .show_default()
+  verb.add_option("--epochs", training.epochs,
+                  "passes over the tests, or over the data where there are none (default: 5, more if they are few)")
       .check(Range(0, 100000))
       .group(how);
   verb.add_option("--batch", training.batch, "images per step").show_default().check(Range(1, 65536)).group(how);

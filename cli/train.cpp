@@ -39,10 +39,6 @@ struct TrainFlags {
   bool list = false;
 };
 
-std::string checkpoint_of(const TrainFlags& flags) {
-  return flags.output.empty() ? "" : flags.output + ".checkpoint";
-}
-
 std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& data, const Dataset& test,
                                        std::uint64_t seed) {
   if (std::filesystem::is_regular_file(flags.architecture)) {
@@ -128,7 +124,7 @@ void run(const Common& common, TrainFlags& flags) {
     validation = hold_out(data, common.seed);
   }
   std::unique_ptr<Network> network = start_network(flags, data, test, common.seed);
-  options.checkpoint = checkpoint_of(flags);
+  options.checkpoint = checkpoint_beside(flags.output);
   log::info("training {} ({} parameters) on {} ({} images)", flags.architecture,
             format_count(network->info().parameters), data.name, format_count(data.size()));
   std::string rows = "epoch,rate,loss,train_accuracy,accuracy,seconds\n";
@@ -181,7 +177,7 @@ void add_train_verb(Verb& app, Common& common) {
       "  galvani train --list                                                     architectures, optimizers, ...\n"
       "Interrupted training goes on when the same command is given again.");
   runs_models(verb, common, [flags] {
-    return Confinement{{}, {flags->output, flags->metrics, checkpoint_of(*flags)}};
+    return Confinement{{}, {flags->output, flags->metrics, checkpoint_beside(flags->output)}};
   });
   has_news(verb, common);
   TrainOptions& options = flags->options;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <vector>
 
 #include "galvani/base/rng.h"
@@ -13,6 +14,13 @@ namespace {
 constexpr double kHoldOut = 0.1;
 
 }  // namespace
+
+std::string checkpoint_beside(const std::string& output) {
+  std::error_code error;
+  if (output.empty() || (std::filesystem::exists(output, error) && !std::filesystem::is_regular_file(output, error)))
+    return "";
+  return output + ".checkpoint";
+}
 
 Dataset hold_out(Dataset& data, std::uint64_t seed) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(data.size()));

@@ -9,6 +9,10 @@
 
 namespace galvani::cli {
 
+// Where a training that will be written to `output` keeps its state: beside it; empty for devices and FIFOs, which
+// nothing lies beside.
+std::string checkpoint_beside(const std::string& output);
+
 // A tenth of the data, drawn by the seed and taken out of it.
 Dataset hold_out(Dataset& data, std::uint64_t seed);
 

@@ -68,7 +68,7 @@ class Sets {
   Sets(const RepairOptions& options, const Dataset& clean) : options_(options) {
     add(SetKind::clean, clean.name, clean);
     Dataset some = sample_of(clean, options.attacked, Rng(options.training.seed).derive("attacked"));
-    for (const Spec& spec : Spec::parse_list(options.attacks)) {
+    for (const Spec& spec : options.attack_specs()) {
       attacks_.push_back(make_attack(spec));
       attacked_ = some;
       names_.push_back(spec.str());
@@ -131,9 +131,11 @@ class Repair {
     for (const std::string& control : options_.controls) run_control(control, sets);
     judge_with(sets, *result_.network, "after");
     result_.sets = sets.result();
-    FoundTests all = join(rounds_.empty() ? std::vector<FoundTests>{} : rounds_);
+    FoundTests all = join(rounds_);
     result_.trained_tests = all.size();
     result_.trained_seeds = all.seed_count();
+    result_.epochs = options_.training.epochs >= 0 ? options_.training.epochs
+                                                   : chosen_epochs(data_.train.size(), all.size(), options_);
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return std::move(result_);
   }
@@ -242,7 +244,7 @@ void check_options(const RepairData& data, const RepairOptions& options) {
 
 std::vector<std::string> attack_names(const RepairOptions& options) {
   std::vector<std::string> names;
-  for (const Spec& spec : Spec::parse_list(options.attacks)) {
+  for (const Spec& spec : options.attack_specs()) {
     bool twice = std::find(names.begin(), names.end(), spec.name) != names.end();
     names.push_back(twice ? spec.str() : spec.name);
   }
@@ -261,6 +263,10 @@ RepairLoop RepairLoop::parse(const std::string& text) {
   loop.per_image = options.integer("per_image");
   loop.most = options.integer("most");
   return loop;
+}
+
+std::vector<Spec> RepairOptions::attack_specs() const {
+  return attacks.empty() ? std::vector<Spec>{} : Spec::parse_list(attacks);
 }
 
 double Verdicts::accuracy() const {
@@ -382,7 +388,7 @@ std::string describe(const RepairResult& result, const RepairOptions& options) {
     how += fmt::format(" in {} rounds ({} by {})", options.loop.parts, options.loop.keep, options.loop.criterion);
   if (!options.adversarial.empty())
     how = result.trained_tests > 0 ? how + " and " + options.adversarial : options.adversarial;
-  return fmt::format("{}, mix {}, {} epochs of {}{}, seed {}", how, options.mix, training.epochs, training.optimizer,
+  return fmt::format("{}, mix {}, {} epochs of {}{}, seed {}", how, options.mix, result.epochs, training.optimizer,
                      training.frozen.empty() ? "" : ", frozen " + training.frozen, training.seed);
 }
 

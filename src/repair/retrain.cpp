@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "galvani/base/error.h"
@@ -12,6 +13,11 @@
 
 namespace galvani {
 namespace {
+
+// Few tests are shown more often, so that the network has the time to learn something of them.
+constexpr double kFewestSteps = 500;
+constexpr std::int64_t kFewestEpochs = 5;
+constexpr std::int64_t kMostEpochs = 30;
 
 Dataset joined(const Dataset& train, const Dataset& tests) {
   if (tests.size() == 0) return train;
@@ -39,12 +45,22 @@ double mean_change(const FoundTests& tests) {
 
 }  // namespace
 
+std::int64_t chosen_epochs(std::int64_t train, std::int64_t tests, const RepairOptions& options) {
+  double rows = tests == 0        ? static_cast<double>(train)
+                : options.mix > 0 ? static_cast<double>(tests) / options.mix
+                                  : static_cast<double>(train + tests);
+  double steps = std::ceil(rows / static_cast<double>(options.training.batch));
+  return std::clamp(static_cast<std::int64_t>(std::ceil(kFewestSteps / std::max(1.0, steps))), kFewestEpochs,
+                    kMostEpochs);
+}
+
 void retrain(Network& network, const Retraining& what, const RepairOptions& options, const RepairListener& listener) {
   TrainOptions training = options.training;
   training.checkpoint = what.checkpoint;
   Dataset data = joined(what.train, what.tests);
   training.apart = what.tests.size();
   training.share = what.tests.size() > 0 ? options.mix : 0;
+  if (training.epochs < 0) training.epochs = chosen_epochs(what.train.size(), what.tests.size(), options);
   if (what.adversarial) training.perturbation = make_adversary(Spec::parse(options.adversarial), network);
   train(network, data, what.validation, training, [&](const EpochReport& report) { listener(what.stage, report); });
 }

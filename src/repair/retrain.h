@@ -16,6 +16,8 @@ struct Retraining {
   const Dataset& validation;
   bool adversarial = false;  // against the attack that the options name
 };
+// Where the options leave them open.
+std::int64_t chosen_epochs(std::int64_t train, std::int64_t tests, const RepairOptions& options);
 void retrain(Network& network, const Retraining& what, const RepairOptions& options, const RepairListener& listener);
 
 // As many images for a control as there are tests: drawn from the training data; for the control "noise" with Gaussian

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "galvani/base/gate.h"
+#include "galvani/base/options.h"
 #include "galvani/model/train.h"
 #include "galvani/repair/tests.h"
 #include "galvani/trace/trace.h"
@@ -35,8 +36,8 @@ struct RepairLoop {
 };
 
 struct RepairOptions {
-  // How it is retrained. Of the checkpoint's path the other trainings have theirs (repair_checkpoints); `apart`,
-  // `share` and `perturbation` are set here.
+  // How it is retrained; epochs below 0: as many as the number of tests asks for. Of the checkpoint's path the other
+  // trainings have theirs (repair_checkpoints); `apart`, `share` and `perturbation` are set here.
   TrainOptions training;
   double mix = 0.3;         // share of tests in a batch; 0: all data and all tests shuffled together
   double held_out = 0.3;    // share of the tests' seeds
@@ -45,6 +46,8 @@ struct RepairOptions {
   std::vector<std::string> controls = {"clean"};  // retraining on nothing but clean data; noise: on noisy ones
   std::string attacks;                            // specs of attacks to measure with, separated by commas
   std::int64_t attacked = 1000;                   // of the clean data
+
+  std::vector<Spec> attack_specs() const;
 };
 
 struct RepairData {
@@ -90,6 +93,7 @@ struct RepairResult {
   std::int64_t clean_left_out = 0;
   std::int64_t trained_tests = 0;
   std::int64_t trained_seeds = 0;
+  std::int64_t epochs = 0;  // of the last training
   std::vector<MeasuredSet> sets;
   std::vector<RepairRound> rounds;
   double seconds = 0;

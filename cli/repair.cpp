@@ -10,6 +10,7 @@
 #include "coverage_flags.h"
 #include "galvani/attack/attack.h"
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
@@ -18,6 +19,7 @@
 #include "galvani/model/evaluate.h"
 #include "galvani/model/inputs.h"
 #include "galvani/repair/adversarial.h"
+#include "galvani/report/repair_page.h"
 #include "gate_flags.h"
 #include "list_json.h"
 #include "model_flags.h"
@@ -42,6 +44,7 @@ struct RepairFlags {
   std::string criterion = "nc";
   std::string generator = "mutate";
   std::string control = "clean";
+  std::string report;
   std::string augment = "auto";
   std::int64_t per_seed = 10;
   bool list = false;
@@ -79,11 +82,6 @@ std::string percent(double share) {
   return std::isnan(share) ? "-" : fmt::format("{:.2f}%", share * 100);
 }
 
-std::string name_of(const Dataset& data, std::int64_t row) {
-  std::string file = data.file(row);
-  return file.empty() ? fmt::format("item {}", row) : file;
-}
-
 void print_sets(const RepairResult& result) {
   std::vector<std::string> titles = {"accuracy on", "from", ">inputs"};
   for (const std::string& network : result.networks) titles.push_back(">" + network);
@@ -108,25 +106,10 @@ void print_rounds(const RepairResult& result) {
   say("{}\n", table.str());
 }
 
-struct ClassChange {
-  std::int64_t inputs = 0;
-  std::int64_t mended = 0;
-  std::int64_t broken = 0;
-};
-
-std::vector<ClassChange> by_class(const RepairResult& result, std::int64_t classes) {
-  std::vector<ClassChange> all(static_cast<std::size_t>(classes));
-  const auto* labels = result.clean.labels.data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < result.clean.size(); ++i) all[static_cast<std::size_t>(labels[i])].inputs += 1;
-  for (std::int64_t i : result.mended()) all[static_cast<std::size_t>(labels[i])].mended += 1;
-  for (std::int64_t i : result.broken()) all[static_cast<std::size_t>(labels[i])].broken += 1;
-  return all;
-}
-
 void print_changes(const RepairResult& result) {
   const Network& network = *result.network;
   Table table({"clean data of class", ">inputs", ">mended", ">broken"});
-  std::vector<ClassChange> classes = by_class(result, network.info().classes);
+  std::vector<ClassChange> classes = result.by_class();
   for (std::size_t c = 0; c < classes.size(); ++c) {
     if (classes[c].mended + classes[c].broken == 0) continue;
     table.add({verdict_name(network, result.clean, static_cast<std::int64_t>(c)), format_count(classes[c].inputs),
@@ -142,7 +125,7 @@ void print_changes(const RepairResult& result) {
   const auto* said = result.sets[0].verdicts.back().predicted.data_ptr<std::int64_t>();
   for (std::size_t i = 0; i < std::min(kBrokenShown, broken.size()); ++i) {
     std::int64_t row = broken[i];
-    say("  {}: {} is taken for {}\n", name_of(result.clean, row), verdict_name(network, result.clean, labels[row]),
+    say("  {}: {} is taken for {}\n", result.input_name(row), verdict_name(network, result.clean, labels[row]),
         verdict_name(network, result.clean, said[row]));
   }
   if (broken.size() > kBrokenShown) say("  and {} more (--json has all)\n", broken.size() - kBrokenShown);
@@ -159,7 +142,7 @@ Json inputs_json(const RepairResult& result, const std::vector<std::int64_t>& ro
   const auto* is = result.sets[0].verdicts.back().predicted.data_ptr<std::int64_t>();
   Json all = Json::array();
   for (std::int64_t row : rows)
-    all.push_back({{"input", name_of(result.clean, row)},
+    all.push_back({{"input", result.input_name(row)},
                    {"label", verdict_name(network, result.clean, labels[row])},
                    {"before", verdict_name(network, result.clean, was[row])},
                    {"after", verdict_name(network, result.clean, is[row])}});
@@ -185,7 +168,7 @@ Json as_json(const RepairResult& result, const RepairFlags& flags, const RepairO
                       {"clean", round.clean},
                       {"held_out", number_or_null(round.held_out)}});
   Json classes = Json::array();
-  std::vector<ClassChange> changes = by_class(result, result.network->info().classes);
+  std::vector<ClassChange> changes = result.by_class();
   for (std::size_t c = 0; c < changes.size(); ++c)
     classes.push_back({{"class", verdict_name(*result.network, result.clean, static_cast<std::int64_t>(c))},
                        {"inputs", changes[c].inputs},
@@ -293,6 +276,8 @@ void run(Common& common, RepairFlags& flags) {
   result.network->set_card(card);
   result.network->save(flags.output);
   for (const auto& path : repair_checkpoints(options.training.checkpoint, options)) remove_output(path);
+  if (!flags.report.empty())
+    write_file(flags.report, repair_page(result, {flags.model.model, flags.output, describe(result, options)}));
   if (common.json) {
     print_json(as_json(result, flags, options), common.json_lines ? -1 : 1);
   } else {
@@ -308,7 +293,7 @@ void run(Common& common, RepairFlags& flags) {
   }
   flags.gates.judge(common, figures_of(result, options), {"galvani repair", flags.output, result.seconds, {}}, [&] {
     std::vector<std::string> lines;
-    for (std::int64_t row : result.broken()) lines.push_back("broken anew: " + name_of(result.clean, row));
+    for (std::int64_t row : result.broken()) lines.push_back("broken anew: " + result.input_name(row));
     return lines;
   });
 }
@@ -333,7 +318,7 @@ void add_repair_verb(Verb& app, Common& common) {
   flags->model.add_to(verb, /*required=*/false);
   flags->neurons.add_to(verb);
   runs_models(verb, common, [flags, &common] {
-    Confinement outputs{{}, {flags->output, flags->gates.junit}};
+    Confinement outputs{{}, {flags->output, flags->report, flags->gates.junit}};
     for (const auto& path : repair_checkpoints(checkpoint_beside(flags->output), flags->resolved(common)))
       outputs.files.push_back(path);
     return outputs;
@@ -358,6 +343,7 @@ void add_repair_verb(Verb& app, Common& common) {
   verb.add_option("--control", flags->control,
                   "the same retraining without the tests, beside it: clean, noise or none, separated by commas")
       .show_default();
+  verb.add_option("--report", flags->report, "write the result as an HTML page, with pictures of what broke anew");
   const char* how = "Training";
   verb.add_option("--mix", flags->options.mix, "share of tests in a batch; 0: all data and tests shuffled together")
       .show_default()

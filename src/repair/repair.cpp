@@ -177,6 +177,7 @@ class Repair {
     } else {
       result_.clean = data_.clean.subset(rows);
       result_.clean.name = data_.clean.name;
+      result_.clean_items = rows;
     }
   }
 
@@ -322,6 +323,21 @@ std::vector<std::int64_t> RepairResult::broken() const {
 
 std::vector<std::int64_t> RepairResult::mended() const {
   return changed(*this, true);
+}
+
+std::vector<ClassChange> RepairResult::by_class() const {
+  std::vector<ClassChange> all(static_cast<std::size_t>(network->info().classes));
+  const auto* labels = clean.labels.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < clean.size(); ++i) all[static_cast<std::size_t>(labels[i])].inputs += 1;
+  for (std::int64_t i : mended()) all[static_cast<std::size_t>(labels[i])].mended += 1;
+  for (std::int64_t i : broken()) all[static_cast<std::size_t>(labels[i])].broken += 1;
+  return all;
+}
+
+std::string RepairResult::input_name(std::int64_t row) const {
+  std::string file = clean.file(row);
+  return file.empty() ? fmt::format("item {}", clean_items.empty() ? row : clean_items[static_cast<std::size_t>(row)])
+                      : file;
 }
 
 RepairResult repair(Network& network, const RepairData& data, const RepairOptions& options,

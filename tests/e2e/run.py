@@ -2079,7 +2079,7 @@ def repair_run(w):
 def _(w):
     original = (w / "eight.onnx").read_bytes()
     said = json.loads(w.done(*REPAIR, *repair_run(w), "--measure", "fgsm:eps=0.05", "--attacked", 50, "-o", "mended.onnx", "--json",
-                             "--junit", "mended.xml", "--fail-if", "clean-lost>0.05").out)
+                             "--report", "mended.html", "--junit", "mended.xml", "--fail-if", "clean-lost>0.05").out)
     sets = {s["kind"]: s["accuracy"] for s in said["sets"]}
     expect_equal(sets["held-out tests"]["before"], 0, "the accuracy on faults before")
     gain = sets["held-out tests"]["after"] - sets["held-out tests"]["control clean"]
@@ -2089,6 +2089,9 @@ def _(w):
     expect(abs(sets["clean"]["after"] - sets["clean"]["before"] - changed) < 1e-9, f"{changed} is not the change of {sets['clean']}")
     expect_equal((w / "eight.onnx").read_bytes() == original, True, "the original is as it was")
     expect_equal(sorted(p.name for p in w.folder.glob("mended.onnx*")), ["mended.onnx"], "what is left")
+    page = (w / "mended.html").read_text()
+    expect_equal(page.count("data:image/png"), len(said["broken"]), "the pictures of what broke anew")
+    expect("control clean" in page and "<script" not in page, "the page is not what it should be")
     expect("failures=\"0\"" in (w / "mended.xml").read_text(), "the gate failed")
     # What was written is what was measured, and says so.
     card = json.loads(w.done("inspect", "mended.onnx", "--data", "digits:test[300:800]", "--json").out)

@@ -86,11 +86,19 @@ struct RepairRound {
   double held_out = 0;
 };
 
+// What became of the clean data of a class.
+struct ClassChange {
+  std::int64_t inputs = 0;
+  std::int64_t mended = 0;
+  std::int64_t broken = 0;
+};
+
 struct RepairResult {
   std::unique_ptr<Network> network;
   std::vector<std::string> networks;  // "before", the controls, "after": the columns
   Dataset clean;                      // without the seeds of what was trained on
   std::int64_t clean_left_out = 0;
+  std::vector<std::int64_t> clean_items;  // which rows of the data given these are; empty: all
   std::int64_t trained_tests = 0;
   std::int64_t trained_seeds = 0;
   std::int64_t epochs = 0;  // of the last training
@@ -104,6 +112,8 @@ struct RepairResult {
   // Of the clean data: rows that were right before and are wrong after, and the other way round.
   std::vector<std::int64_t> broken() const;
   std::vector<std::int64_t> mended() const;
+  std::vector<ClassChange> by_class() const;
+  std::string input_name(std::int64_t row) const;  // of the clean data: its file, or "item 17"
 };
 
 // News of a training: "repair", "round 2", "control clean".

@@ -44,6 +44,7 @@ struct RepairFlags {
   std::string criterion = "nc";
   std::string generator = "mutate";
   std::string control = "clean";
+  std::string batch_norm = "frozen";
   std::string report;
   std::string augment = "auto";
   std::int64_t per_seed = 10;
@@ -58,6 +59,7 @@ RepairOptions RepairFlags::resolved(const Common& common) const {
   RepairOptions result = options;
   result.training.seed = common.seed;
   result.training.checkpoint = checkpoint_beside(output);
+  result.training.batch_statistics = batch_norm == "batch";
   if (!loop.empty()) result.loop = RepairLoop::parse(loop);
   result.loop.keep = keep;
   result.loop.criterion = criterion;
@@ -362,6 +364,11 @@ void add_repair_verb(Verb& app, Common& common) {
       .show_default()
       .group(how);
   verb.add_option("--freeze", training.frozen, "layers or parameters that stay as they are: names and globs")
+      .group(how);
+  verb.add_option("--batch-norm", flags->batch_norm,
+                  "normalise by the running statistics, which stay, or by those of the batch")
+      .show_default()
+      .check(OneOf{{"frozen", "batch"}})
       .group(how);
   verb.add_option("--adversarial", flags->options.adversarial,
                   "show clean data as this attack leaves them, such as pgd:eps=0.1,steps=7 (see --list)")

@@ -67,6 +67,7 @@ struct TrainOptions {
   std::int64_t apart = 0;
   double share = 0;  // 0: all rows are shuffled together
   Perturbation perturbation;
+  bool batch_statistics = true;  // false: batch norm works with the running ones and leaves them as they are
   std::uint64_t seed = 0;
   std::filesystem::path checkpoint;  // empty: none. Stays when training ends: remove it once the model is saved
 };

@@ -135,6 +135,7 @@ class Trainer {
     std::int64_t batch = 64;        // most rows of a step
     std::int64_t micro_batch = 32;  // rows of a slot; batch norm's statistics are over this many
     std::uint64_t seed = 0;
+    bool batch_statistics = true;  // false: batch norm works with the running ones and leaves them as they are
   };
   // The networks are in training mode until the trainer ends; Network::run and apply evaluate them meanwhile, with the
   // weights of the moment. Usage error if a group names no parameter.

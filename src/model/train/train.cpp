@@ -38,7 +38,7 @@ class Training {
         validation_(validation),
         options_(options),
         trainer_({&network}, {{"network", {{0, "*", options.frozen}}, options.optimizer}},
-                 {options.batch, options.micro_batch, options.seed}),
+                 {options.batch, options.micro_batch, options.seed, options.batch_statistics}),
         shuffled_(data.size(), options.batch, trainer_.rng()),
         schedule_(schedules().create(Spec::parse(options.schedule))) {
     for (const Spec& spec : Spec::parse_list(options.augment)) {
@@ -79,6 +79,7 @@ class Training {
     if (!options_.frozen.empty()) more += fmt::format("frozen = {}\n", options_.frozen);
     if (options_.apart > 0) more += fmt::format("apart = {}\nshare = {}\n", options_.apart, options_.share);
     if (options_.perturbation.change) more += fmt::format("perturbation = {}\n", options_.perturbation.name);
+    if (!options_.batch_statistics) more += "batch norm = frozen\n";
     return fmt::format(
         "model = {}\nstart = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = "
         "{}\naugment "

@@ -68,7 +68,7 @@ Trainer::Trainer(const std::vector<Network*>& networks, const std::vector<Parame
   std::int64_t slots = (options.batch + options.micro_batch - 1) / options.micro_batch;
   for (Network* network : networks) {
     impl_->networks.push_back(network);
-    impl_->graphs.push_back(std::make_unique<TrainingGraph>(network->impl(), slots));
+    impl_->graphs.push_back(std::make_unique<TrainingGraph>(network->impl(), slots, options.batch_statistics));
   }
   for (const ParameterGroup& group : groups) impl_->groups.push_back(impl_->make_group(group));
   impl_->state.updates.assign(groups.size(), 0);

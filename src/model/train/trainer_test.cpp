@@ -316,5 +316,27 @@ TEST(Trainer, InputGradientsLeaveStatisticsAlone) {
   for (std::size_t i = 0; i < without.size(); ++i) EXPECT_TRUE(at::equal(without[i], with[i])) << i;
 }
 
+TEST(Trainer, WithoutBatchStatisticsATrainedNetworkIsTheOneThatRuns) {
+  auto network = testing::zoo_network("resnet20:width=4");
+  at::Tensor images = testing::random_images(*network, 8);
+  at::Tensor logits = network->run(images).logits;
+  Trainer trainer({network.get()}, {{"network", {{0}}, "sgd:lr=0.01"}}, {8, 8, 1, /*batch_statistics=*/false});
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& t : trainer.weights()) before.push_back(t.detach().clone());
+  trainer.step({{0, 1, 2, 3, 4, 5, 6, 7}, {0}}, [&](Slot& slot) {
+    at::Tensor said = slot.forward(0, network->card().preprocess.apply(images))[0];
+    EXPECT_TRUE(at::allclose(said, logits, 1e-4, 1e-4));
+    return SlotLoss{said.square().sum(), {}};
+  });
+  std::size_t changed = 0, parameters = 0;
+  for (const NamedParameter& p : network->parameters()) parameters += p.trainable ? 1 : 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    bool same = at::equal(before[i], trainer.weights()[i]);
+    EXPECT_TRUE(same || i < parameters) << i;
+    changed += same ? 0 : 1;
+  }
+  EXPECT_GT(changed, parameters / 2);
+}
+
 }  // namespace
 }  // namespace galvani

@@ -17,7 +17,18 @@ namespace {
 
 using torch::jit::Graph;
 
-torch::jit::Code training_code(const Network::Impl& impl) {
+// Batch norm as in evaluation, but for its weights.
+void hold_batch_norm(Graph& graph, torch::jit::Block& block) {
+  constexpr std::size_t kTraining = 5;
+  for (torch::jit::Node* node : block.nodes()) {
+    for (torch::jit::Block* inner : node->blocks()) hold_batch_norm(graph, *inner);
+    if (node->kind() != c10::aten::batch_norm) continue;
+    torch::jit::WithInsertPoint here(node);
+    node->replaceInput(kTraining, graph.insertConstant(false));
+  }
+}
+
+torch::jit::Code training_code(const Network::Impl& impl, bool batch_statistics) {
   std::shared_ptr<Graph> graph = impl.module.get_method("forward").graph()->copy();
   torch::jit::Inline(*graph);
   if (impl.takes_bytes()) take_bytes_as_floats(*graph);
@@ -26,6 +37,7 @@ torch::jit::Code training_code(const Network::Impl& impl) {
     spread_outputs(*graph, impl.info.path);
   else
     keep_only_logits(*graph, impl.info.path, softmax);
+  if (!batch_statistics) hold_batch_norm(*graph, *graph->block());
   draw_from_scope(*graph, RandomMode::training, impl.info.path);
   torch::jit::EliminateDeadCode(graph);
   return interpreter_code(graph);
@@ -43,7 +55,8 @@ void set_attribute(torch::jit::Module& module, const std::string& path, const at
 
 }  // namespace
 
-TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(impl), code_(training_code(impl)) {
+TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots, bool batch_statistics)
+    : impl_(impl), code_(training_code(impl, batch_statistics)) {
   if (!impl.narrow.empty())
     bad_input("{}: its weights are float16, so it cannot be trained; export it in float32", impl.info.path);
   impl.weights_change();

@@ -17,7 +17,8 @@ namespace galvani {
 class TrainingGraph {
  public:
   // While it lives, the network's parameters require gradients.
-  TrainingGraph(Network::Impl& impl, std::int64_t slots);
+  // Without batch statistics, batch norm works with the running ones and leaves them as they are.
+  TrainingGraph(Network::Impl& impl, std::int64_t slots, bool batch_statistics);
   ~TrainingGraph();
   TrainingGraph(const TrainingGraph&) = delete;
   TrainingGraph& operator=(const TrainingGraph&) = delete;

@@ -66,10 +66,7 @@ RepairOptions RepairFlags::resolved(const Common& common) const {
   result.loop.generator = generator;
   result.loop.taps = neurons.taps;
   result.loop.unit = neurons.neurons == "unit" ? NeuronUnit::unit : NeuronUnit::channel;
-  result.controls.clear();
-  for (const Spec& spec : Spec::parse_list(control)) {
-    if (spec.name != "none") result.controls.push_back(spec.name);
-  }
+  result.controls = parse_controls(control);
   return result;
 }
 

@@ -237,10 +237,6 @@ void check_options(const RepairData& data, const RepairOptions& options) {
     bad_usage("there is nothing to repair with: give --tests, --adversarial or --loop");
   if (options.mix < 0 || options.mix >= 1)
     bad_usage("the share of tests in a batch is {}, but must be below 1", options.mix);
-  for (const std::string& control : options.controls) {
-    if (control != "clean" && control != "noise")
-      bad_usage("there is no control '{}': known are clean and noise", control);
-  }
 }
 
 std::vector<std::string> attack_names(const RepairOptions& options) {
@@ -264,6 +260,17 @@ RepairLoop RepairLoop::parse(const std::string& text) {
   loop.per_image = options.integer("per_image");
   loop.most = options.integer("most");
   return loop;
+}
+
+std::vector<std::string> parse_controls(const std::string& text) {
+  std::vector<std::string> controls;
+  for (const Spec& spec : Spec::parse_list(text)) {
+    if (spec.str() == "none") continue;
+    if (spec.str() != "clean" && spec.str() != "noise")
+      bad_usage("there is no control '{}': known are clean, noise and none", printable(spec.str()));
+    controls.push_back(spec.name);
+  }
+  return controls;
 }
 
 std::vector<Spec> RepairOptions::attack_specs() const {
@@ -404,7 +411,8 @@ std::string describe(const RepairResult& result, const RepairOptions& options) {
     how += fmt::format(" in {} rounds ({} by {})", options.loop.parts, options.loop.keep, options.loop.criterion);
   if (!options.adversarial.empty())
     how = result.trained_tests > 0 ? how + " and " + options.adversarial : options.adversarial;
-  return fmt::format("{}, mix {}, {} epochs of {}{}, seed {}", how, options.mix, result.epochs, training.optimizer,
+  if (result.trained_tests > 0) how += fmt::format(", mix {}", options.mix);
+  return fmt::format("{}, {} epochs of {}{}, seed {}", how, result.epochs, training.optimizer,
                      training.frozen.empty() ? "" : ", frozen " + training.frozen, training.seed);
 }
 

@@ -50,6 +50,9 @@ struct RepairOptions {
   std::vector<Spec> attack_specs() const;
 };
 
+// "clean,noise", or "none". Usage error for a control that does not exist.
+std::vector<std::string> parse_controls(const std::string& text);
+
 struct RepairData {
   Dataset train;
   Dataset clean;                  // to measure on

@@ -2,14 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
+#include <ctime>
+#include <filesystem>
 
 #include "galvani/base/error.h"
+#include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/fuzz/campaign.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani::cli {
+namespace fs = std::filesystem;
+
+std::string usual_folder(const std::string& model, const std::string& what) {
+  std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> date{};
+  std::strftime(date.data(), date.size(), "%Y%m%d-%H%M%S", &local);
+  std::string stem = fs::path(model).stem().string() + (what.empty() ? "" : "-" + what);
+  return (fs::path("galvani-runs") / (stem + "-" + date.data())).string();
+}
+
+void use_execution_of(const std::string& folder, Network::Options& options) {
+  if (!is_campaign(folder)) return;
+  Execution then = CampaignRecord::from_toml(fs::path(folder) / "campaign.toml").execution;
+  std::int64_t asked = options.micro_batch;
+  bool as_asked = (asked == 0 || asked == then.micro_batch) && (!options.unfused || !then.fused);
+  if (as_asked) options.execution = then;
+}
+
+void say_base(const Common& common, const std::string& folder, const Network& network, const std::string& data) {
+  CampaignReader begun(folder);
+  SeedFigures base = begun.seed_figures();
+  if (!common.json) say("{}\n", base_text(begun.record(), base));
+  Evaluation evaluation;
+  evaluation.images = base.looked_at;
+  evaluation.accuracy = base.accuracy();
+  if (auto doubt = suspicious(network, evaluation, data)) log::warn("{}", *doubt);
+}
 
 std::string yields_text(const char* title, const std::vector<YieldRecord>& yields) {
   Table table({title, ">mutants", ">valid", ">outputs", ">faults", ">faults/valid", ">kept faults"});

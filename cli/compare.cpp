@@ -10,6 +10,7 @@
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/options.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/table.h"
 #include "gate_flags.h"
 #include "verb.h"
@@ -115,6 +116,7 @@ void run(Common& common, const CompareFlags& flags) {
   flags.gates.check(names_of(figures_of(Comparison())));
   GroupBy by = parse_group_by(flags.by);
   for (const std::string& name : flags.shown) measure_index(name);
+  if (!flags.plot.empty()) check_output(flags.plot);
   Comparison comparison = compare_runs({flags.folders.begin(), flags.folders.end()}, by);
   if (!flags.plot.empty()) write_file(flags.plot, comparison_svg(comparison));
   if (common.json) {

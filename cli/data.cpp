@@ -15,6 +15,7 @@
 #include "galvani/data/sheet.h"
 #include "galvani/data/spec.h"
 #include "galvani/data/view.h"
+#include "model_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -24,7 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kPiece = 1024;  // inputs looked at together
 constexpr std::size_t kNamedDuplicates = 3;
-constexpr std::int64_t kMixedSide = 224;  // what images of different sizes are looked at in
 
 std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return fmt::format("{}x{}x{}", channels, height, width);
@@ -243,13 +243,9 @@ std::string default_sheet(const std::string& spec) {
 
 void inform(const std::string& spec, std::string sheet, bool skip_broken, const Common& common) {
   OpenedData opened(spec);
-  InputNeeds needs;
-  needs.intake.skip_broken = skip_broken;
   Sizes sizes = opened.sizes();
   bool mixed = sizes.size() > 1 && sizes[0].first.kind == SampleKind::image;
-  if (mixed) needs.shape = {3, kMixedSide, kMixedSide};
-  if (mixed) needs.intake.resize = Intake::Resize::fit;
-  DataView data = opened.view(needs);
+  DataView data = opened.view(needs_to_look_at(opened, skip_broken));
   const SampleType& type = data.type();
   bool images = type.kind == SampleKind::image;
   if (!images && !sheet.empty())

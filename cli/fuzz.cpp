@@ -114,22 +114,12 @@ void list_components(const Common& common) {
 }
 
 // `seed`, `taps` and `neurons` are flags of other verbs, too.
-constexpr bool is_own_flag(std::string_view name) {
+[[maybe_unused]] bool is_own_flag(std::string_view name) {
   return name != "seed" && name != "taps" && name != "neurons";
 }
 
 bool names_profile(const FuzzFlags& flags) {
   return !flags.profile.file.empty() || !flags.profile.train.empty();
-}
-
-// A folder of its own for a campaign that is given none.
-std::string usual_folder(const std::string& model) {
-  std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  std::array<char, 32> date{};
-  std::strftime(date.data(), date.size(), "%Y%m%d-%H%M%S", &local);
-  return (fs::path("galvani-runs") / (fs::path(model).stem().string() + "-" + date.data())).string();
 }
 
 Budget budget_of(const FuzzFlags& flags) {
@@ -254,13 +244,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   settings.taps = flags.neurons.taps;
   settings.neurons = flags.neurons.neurons;
 
-  if (is_campaign(flags.folder)) {
-    // The bits of a forward pass depend on how it is cut into pieces, so that is taken from the record.
-    Execution then = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").execution;
-    std::int64_t asked = flags.model.options.micro_batch;
-    bool as_asked = (asked == 0 || asked == then.micro_batch) && (!flags.model.options.unfused || !then.fused);
-    if (as_asked) flags.model.options.execution = then;
-  }
+  use_execution_of(flags.folder, flags.model.options);
   auto [network, view] = load_with_data(flags.model, flags.data, "test", settings.labels != "model");
   Dataset data = view.load();
   check_fits(*network, data.images, data.name);
@@ -274,13 +258,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
-    CampaignReader begun(flags.folder);
-    SeedFigures base = begun.seed_figures();
-    if (!common.json) say("{}\n", base_text(begun.record(), base));
-    Evaluation evaluation;
-    evaluation.images = base.looked_at;
-    evaluation.accuracy = base.accuracy();
-    if (auto doubt = suspicious(*network, evaluation, flags.data)) log::warn("{}", *doubt);
+    say_base(common, flags.folder, *network, flags.data);
     bool plain = flags.plain || common.quiet;
     std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener()
                                          : plain || common.json ? make_progress_listener()

@@ -6,6 +6,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/output_file.h"
 
 namespace galvani::cli {
 
@@ -21,6 +22,7 @@ void GateFlags::check(const std::vector<std::string>& names) const {
   parse_gates(conditions, names);
   if (!junit.empty() && conditions.empty() && usual.empty())
     bad_usage("--junit writes the conditions of --fail-if: give one, on {}", fmt::join(names, ", "));
+  if (!junit.empty()) check_output(junit);
 }
 
 void GateFlags::judge(Common& common, const Figures& figures, JunitSuite suite,
@@ -29,7 +31,7 @@ void GateFlags::judge(Common& common, const Figures& figures, JunitSuite suite,
   for (const Gate& gate : gates) {
     if (!gate.met(figures)) continue;
     common.exit_code = 1;
-    if (!common.json && !silent) say("failed: {} (it is {})\n", gate.text(), gate.value(figures));
+    if (!common.json && !silent) say("failed: {} (it is {})\n", gate.text(), gate.value_text(figures));
   }
   if (junit.empty()) return;
   if (gates.empty()) gates.emplace_back(usual);

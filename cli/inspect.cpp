@@ -12,6 +12,7 @@
 #include "galvani/model/guess.h"
 #include "galvani/model/inputs.h"
 #include "galvani/model/operators.h"
+#include "gate_flags.h"
 #include "model_flags.h"
 #include "verb.h"
 
@@ -26,6 +27,7 @@ struct InspectFlags {
   bool guess = false;
   bool write = false;
   std::int64_t sample = kGuessSample;
+  GateFlags gates;
 };
 
 std::string class_label(const Network& network, const Labelled& data, std::int64_t i) {
@@ -184,6 +186,26 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   }
 }
 
+// Of the class that is recognised least.
+double least_recall(const Evaluation& evaluation) {
+  double least = 1;
+  auto cell = evaluation.confusion.accessor<std::int64_t, 2>();
+  std::vector<std::int64_t> unknown = to_vector(evaluation.not_a_number);
+  for (std::int64_t r = 0; r < evaluation.confusion.size(0); ++r) {
+    std::int64_t total = unknown[static_cast<std::size_t>(r)];
+    for (std::int64_t c = 0; c < evaluation.confusion.size(1); ++c) total += cell[r][c];
+    if (total > 0) least = std::min(least, static_cast<double>(cell[r][r]) / static_cast<double>(total));
+  }
+  return least;
+}
+
+Figures inspect_figures(const Evaluation& evaluation) {
+  return {{"images", static_cast<double>(evaluation.images)},
+          {"accuracy", evaluation.accuracy},
+          {"least-recall", least_recall(evaluation)},
+          {"not-a-number", static_cast<double>(evaluation.not_a_number.sum().item<std::int64_t>())}};
+}
+
 Json guess_json(const InspectFlags& flags, const PreprocessGuess& guess, bool written) {
   Json j = {
       {"model", flags.model.model}, {"data", guess.data},
@@ -261,6 +283,8 @@ void print_guess(const InspectFlags& flags, const PreprocessGuess& guess, bool w
 void guess(const Common& common, InspectFlags& flags) {
   if (flags.data.empty()) bad_usage("--guess needs labelled images to try presets on: name them with --data");
   if (flags.layers) bad_usage("--guess and --layers are two questions: ask one at a time");
+  if (!flags.gates.conditions.empty() || !flags.gates.junit.empty())
+    bad_usage("--fail-if judges the model as it is, --guess looks for how it is meant: ask one at a time");
   if (flags.write) refuse_card_beside(flags.model.model);
   OpenedData opened(flags.data, "test");
   CardFlags given = flags.model.options.flags;
@@ -287,7 +311,7 @@ void guess(const Common& common, InspectFlags& flags) {
               guess.data);
 }
 
-void inspect(const Common& common, InspectFlags& flags) {
+void inspect(Common& common, InspectFlags& flags) {
   if (flags.operators) {
     say("{}", torchscript_operators_markdown());
     return;
@@ -295,6 +319,9 @@ void inspect(const Common& common, InspectFlags& flags) {
   if (flags.model.model.empty()) bad_usage("name a model to inspect");
   if (flags.guess) return guess(common, flags);
   if (flags.write) bad_usage("--write writes what --guess finds: give both");
+  if (flags.data.empty() && !(flags.gates.conditions.empty() && flags.gates.junit.empty()))
+    bad_usage("conditions are on the accuracy: name labelled inputs with --data");
+  flags.gates.check({"images", "accuracy", "least-recall", "not-a-number"});
   flags.model.options.any_output = true;
   std::unique_ptr<Network> network;
   std::optional<DataView> data;
@@ -320,6 +347,9 @@ void inspect(const Common& common, InspectFlags& flags) {
   } else {
     print_text(*network, taps, data, evaluation, flags.layers);
   }
+  if (evaluation)
+    flags.gates.judge(common, inspect_figures(*evaluation),
+                      {"galvani inspect " + data->name, network->info().path, 0, {}});
 }
 
 }  // namespace
@@ -332,7 +362,8 @@ void add_inspect_verb(Verb& app, Common& common) {
                          "  galvani inspect foreign.onnx --data photos/ --guess     which preprocessing is right?\n"
                          "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
   runs_models(verb, common, [flags] {
-    return Confinement{{}, {flags->write ? card_beside(flags->model.model) : std::filesystem::path()}};
+    return Confinement{{},
+                       {flags->write ? card_beside(flags->model.model) : std::filesystem::path(), flags->gates.junit}};
   });
   flags->model.add_to(verb, /*required=*/false);
   verb.add_option("--data", flags->data, "labelled data to measure the accuracy on");
@@ -348,6 +379,7 @@ void add_inspect_verb(Verb& app, Common& common) {
   verb.add_flag("--write", flags->write, "write what was found beside the model, as <model>.toml; never over a file")
       .group(group);
   verb.add_flag("--operators", flags->operators, "print which operators a TorchScript file may use");
+  flags->gates.add_to(verb, "accuracy<0.9");
   verb.callback([&common, flags] { inspect(common, *flags); });
 }
 

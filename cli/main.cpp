@@ -55,8 +55,8 @@ std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
       {"Data and models", {"data", "train", "inspect", "predict"}},
       {"What a network does", {"cover", "profile", "trace"}},
-      {"Breaking it", {"fuzz", "mutate"}},
-      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "check"}},
+      {"Breaking it", {"fuzz", "attack", "mutate"}},
+      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
       {"Mending it", {"repair"}},
   };
   std::string text =
@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
   Common common;
   Verb app("galvani", "Tests deep neural networks the way a fuzzer tests programs.", "galvani " GALVANI_VERSION);
   app.need_verb();
+  add_attack_verb(app, common);
   add_check_verb(app, common);
   add_compare_verb(app, common);
   add_cover_verb(app, common);
@@ -88,6 +89,7 @@ int run(int argc, char** argv) {
   add_mutate_verb(app, common);
   add_predict_verb(app, common);
   add_profile_verb(app, common);
+  add_quality_verb(app, common);
   add_repair_verb(app, common);
   add_replay_verb(app, common);
   add_report_verb(app, common);

@@ -78,6 +78,18 @@ std::unique_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data)
   return Network::load(model, options);
 }
 
+InputNeeds needs_to_look_at(const OpenedData& data, bool skip_broken) {
+  constexpr std::int64_t kSide = 224;
+  InputNeeds needs;
+  needs.intake.skip_broken = skip_broken;
+  auto sizes = data.sizes();
+  if (sizes.size() > 1 && sizes[0].first.kind == SampleKind::image) {
+    needs.shape = {3, kSide, kSide};
+    needs.intake.resize = Intake::Resize::fit;
+  }
+  return needs;
+}
+
 std::string join_shape(const std::vector<std::int64_t>& shape) {
   return fmt::format("{}", fmt::join(shape, "x"));
 }

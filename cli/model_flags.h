@@ -35,6 +35,9 @@ struct ModelAndData {
 ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split = "test",
                             bool with_labels = true);
 
+// Of data that is looked at without a model: images of different sizes become squares of one.
+InputNeeds needs_to_look_at(const OpenedData& data, bool skip_broken);
+
 std::string join_shape(const std::vector<std::int64_t>& shape);  // "3x32x32"
 
 }  // namespace galvani::cli

@@ -5,7 +5,9 @@
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
 #include "galvani/base/table.h"
+#include "galvani/data/view.h"
 #include "galvani/mutate/sheet.h"
+#include "model_flags.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -18,6 +20,7 @@ struct MutateRequest {
   std::string output = "mutators.png";
   std::size_t columns = 8;
   bool list = false;
+  bool skip_broken = false;
 };
 
 std::string range_text(const OptionInfo& info) {
@@ -28,20 +31,18 @@ std::string range_text(const OptionInfo& info) {
 
 void list_mutators(const Common& common) {
   Json entries = Json::array();
-  Table table({"mutator", "group", "affine", "what it does", "option", "default", "values", "meaning"});
+  Table table({"mutator", "group", "affine", "what it does"});
+  Table details({"option", "default", "values", "meaning"});
   for (const auto& entry : mutators().entries()) {
     std::unique_ptr<Mutator> mutator = make_mutator(Spec{entry.name, {}}, {});
     Json options = Json::array();
-    bool first = true;
+    table.add({entry.name, to_string(mutator->group()), mutator->affine() ? "yes" : "", entry.help});
     for (const OptionInfo& info : entry.schema) {
       std::string fallback = to_string(info.fallback);
       if (info.name == "seed" || info.name == "image") fallback = "random";
-      table.add({first ? entry.name : "", first ? to_string(mutator->group()) : "",
-                 first && mutator->affine() ? "yes" : "", first ? entry.help : "", info.name, fallback,
-                 range_text(info), info.help});
+      details.add({entry.name + ":" + info.name, fallback, range_text(info), info.help});
       options.push_back(
           {{"name", info.name}, {"default", fallback}, {"values", range_text(info)}, {"help", info.help}});
-      first = false;
     }
     entries.push_back({{"name", entry.name},
                        {"help", entry.help},
@@ -63,16 +64,22 @@ void list_mutators(const Common& common) {
     print_json({{"mutators", entries}, {"catalogues", catalogues}}, 2);
     return;
   }
-  say("{}\n{}", table.str(), sets.str());
+  say("{}\n{}\n{}", table.str(), details.str(), sets.str());
+}
+
+at::Tensor images_of_style(const MutateRequest& request) {
+  OpenedData opened(request.style);
+  return opened.view(needs_to_look_at(opened, request.skip_broken)).load().images;
 }
 
 void draw_sheet(const MutateRequest& request, const Common& common) {
   if (request.data.empty()) bad_usage("--data is missing: which images to mutate, such as digits or a folder");
-  Dataset data = load_data(request.data);
+  OpenedData opened(request.data);
+  Dataset data = opened.view(needs_to_look_at(opened, request.skip_broken)).load();
   if (data.size() == 0) bad_usage("{}: there are no images to mutate", data.name);
   MutationContext context;
   context.shape = shape_of(data.images[0]);
-  context.style_images = request.style.empty() ? data.images : load_data(request.style).images;
+  context.style_images = request.style.empty() ? data.images : images_of_style(request);
   MutatorSet set(request.mutators, context);
   std::vector<SheetRow> rows = arrange_mutants(set, data, request.columns, Rng(common.seed).derive("sheet"));
   write_mutant_sheet(set, data, rows, request.output);
@@ -107,6 +114,7 @@ void add_mutate_verb(Verb& app, Common& common) {
   verb.add_option("--style", request->style, "images to take a style from (default: the data itself)");
   verb.add_option("-o,--output", request->output, "the PNG file to write").show_default();
   verb.add_option("--columns", request->columns, "mutants in a row").check(Range(1, 64)).show_default();
+  verb.add_flag("--skip-broken", request->skip_broken, "leave out files that cannot be read");
   verb.add_flag("--list", request->list, "print every mutator with its options, and the catalogues");
   verb.callback([request, &common] { request->list ? list_mutators(common) : draw_sheet(*request, common); });
 }

@@ -20,6 +20,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/terminal.h"
 #include "galvani/base/utf8.h"
 #include "galvani/coverage/criterion.h"
 #include "galvani/generate/generator.h"
@@ -87,11 +88,12 @@ class Canvas {
 
   std::string str() const {
     std::string result;
+    bool colours = wanted_colour() != Colour::never;
     for (int y = 0; y < height_; ++y) {
       const char* style = kPlain;
       for (int x = 0; x < width_; ++x) {
         const Cell& cell = cells_[index(x, y)];
-        if (std::strcmp(style, cell.style) != 0) {
+        if (colours && std::strcmp(style, cell.style) != 0) {
           style = cell.style;
           result += fmt::format("\033[{}m", style);
         }
@@ -319,17 +321,20 @@ class Painter {
     std::stable_sort(rows.begin(), rows.end(),
                      [](const YieldRecord& a, const YieldRecord& b) { return a.faults > b.faults; });
     int space = middle_ - 1;
-    canvas_.text(2, y, "", kLabel);
-    const std::array<std::pair<const char*, int>, 4> titles = {
-        std::pair{"valid", space - 25}, {"kept", space - 16}, {"faults", space - 7}, {"rate", space}};
-    for (auto [title, end] : titles) canvas_.right(end, y, title, kLabel);
+    // Names matter more than how many of each were kept.
+    bool roomy = space >= 48;
+    int valid = roomy ? space - 25 : space - 16;
+    canvas_.right(valid, y, "valid", kLabel);
+    if (roomy) canvas_.right(space - 16, y, "kept", kLabel);
+    canvas_.right(space - 7, y, "faults", kLabel);
+    canvas_.right(space, y, "rate", kLabel);
     for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 10); ++i) {
       int at = y + 1 + static_cast<int>(i);
       if (at >= canvas_.height() - 1) break;
       const YieldRecord& r = rows[i];
-      canvas_.text(2, at, r.name, kPlain, space - 36);
-      canvas_.right(space - 25, at, format_count(r.valid));
-      canvas_.right(space - 16, at, format_count(r.kept));
+      canvas_.text(2, at, r.name, kPlain, valid - 11);
+      canvas_.right(valid, at, format_count(r.valid));
+      if (roomy) canvas_.right(space - 16, at, format_count(r.kept));
       canvas_.right(space - 7, at, format_count(r.faults), r.faults > 0 ? kStrong : kFaint);
       canvas_.right(space, at, percent(static_cast<double>(r.faults), static_cast<double>(r.valid)));
     }

@@ -42,6 +42,7 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   say_text(fmt::format(format, std::forward<Args>(args)...));
 }
 
+void add_attack_verb(Verb& app, Common& common);
 void add_check_verb(Verb& app, Common& common);
 void add_compare_verb(Verb& app, Common& common);
 void add_cover_verb(Verb& app, Common& common);
@@ -58,6 +59,7 @@ void add_inspect_verb(Verb& app, Common& common);
 void add_mutate_verb(Verb& app, Common& common);
 void add_predict_verb(Verb& app, Common& common);
 void add_profile_verb(Verb& app, Common& common);
+void add_quality_verb(Verb& app, Common& common);
 void add_trace_verb(Verb& app, Common& common);
 
 }  // namespace galvani::cli

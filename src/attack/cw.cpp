@@ -12,8 +12,10 @@ namespace galvani {
 namespace {
 
 // Values are middle + half · tanh(w), so that w is free to go anywhere.
-constexpr float kInside = 0.999999F;  // the range's ends themselves would be at infinity
-constexpr double kLargest = 1e10;     // c that is never reached
+// The range's ends themselves would be at infinity, and what is near them hardly moves: a quarter of a level away,
+// which rounding takes back.
+constexpr float kFromTheEnds = 0.25F;
+constexpr double kLargest = 1e10;  // c that is never reached
 
 struct CwSettings {
   std::int64_t steps, search_steps;
@@ -36,7 +38,7 @@ class Cw {
         settings_(settings),
         middle_((search.low() + search.high()) / 2),
         half_((search.high() - search.low()) / 2),
-        start_(((search.originals() - middle_) / half_ * kInside).atanh()),
+        start_(((search.originals() - middle_) * ((half_ - kFromTheEnds) / (half_ * half_))).atanh()),
         w_(at::empty_like(start_)),
         squashed_(at::empty_like(start_)),
         mean_(at::empty_like(start_)),

@@ -24,7 +24,7 @@ const std::vector<std::string>& strong_attacks() {
 }
 
 TEST(LinearAttack, FgsmIsOptimalWithTwoClasses) {
-  LinearCase linear(2, 40);
+  LinearCase linear(2, 40, 5);
   at::Tensor smallest = linear.smallest(Norm::linf);
   for (int levels : {1, 2, 4, 7, 12, 20}) {
     Attacked result =
@@ -38,10 +38,10 @@ TEST(LinearAttack, FgsmIsOptimalWithTwoClasses) {
 }
 
 TEST(LinearAttack, BoundedOnesSucceedExactlyBeyondTheCertifiedRadius) {
-  LinearCase linear(5, 24);
+  LinearCase linear(5, 8);
   for (Norm norm : {Norm::linf, Norm::l2}) {
     at::Tensor smallest = linear.smallest(norm);
-    for (std::int64_t row = 0; row < 24; ++row) {
+    for (std::int64_t row = 0; row < 8; ++row) {
       double radius = smallest[row].item<double>();
       double below = norm == Norm::linf ? std::floor(radius * 255 - 1e-6) * kLevel : radius * 0.999;
       double above = norm == Norm::linf ? (std::floor(radius * 255) + 2) * kLevel : radius * 1.1;
@@ -84,7 +84,7 @@ TEST(LinearAttack, SmallestChangesAreNearTheClosedForm) {
       double best = smallest[row].item<double>();
       EXPECT_GE(found, best * (1 - 1e-6)) << spec << " row " << row;
       // What rounding costs at these sizes: a level in L∞, a few percent in L2.
-      EXPECT_LE(found, linf ? best * 1.03 + 1.01 * kLevel : best * 1.06) << spec << " row " << row;
+      EXPECT_LE(found, linf ? best * 1.03 + 1.01 * kLevel : best * 1.05) << spec << " row " << row;
     }
   }
 }
@@ -94,7 +94,7 @@ TEST(LinearAttack, TargetsAreReached) {
   AttackTask task = task_of(linear.images, linear.labels);
   task.targets = (linear.labels + 2).remainder(6);
   for (const char* spec : {"fgsm:eps=1/5", "bim:eps=1/5", "pgd:eps=1/5", "apgd:eps=1/5", "apgd:eps=1/5,loss=dlr", "fab",
-                           "auto:eps=1/5", "deepfool", "cw", "square:eps=0.4,queries=1000", "jsma"}) {
+                           "auto:eps=1/5", "deepfool", "cw", "square:eps=0.4,queries=1000", "jsma:gamma=0.5"}) {
     Attacked result = attacked(*linear.network, spec, task);
     EXPECT_GE(result.success.sum().item<std::int64_t>(), std::string(spec).find("fgsm") == 0 ? 1 : 12) << spec;
     at::Tensor reached = result.predicted.eq(task.targets);

@@ -10,8 +10,9 @@ namespace galvani {
 namespace {
 
 constexpr double kLengthSlack = 1e-9;
-constexpr int kTries = 12;
-constexpr double kPush = 0.03;  // of a change, for each try that found no pixel to move
+constexpr int kTries = 16;
+constexpr int kTriesOfLength = 5;  // then the change itself is made longer, if nothing bounds it
+constexpr double kPush = 0.03;     // by so much for each try made
 
 double square_length(const float* x, const float* centre, std::int64_t n) {
   double square = 0;
@@ -108,8 +109,11 @@ void Search::settle() {
       double lacking = std::max(0.0, -static_cast<double>(at.loss.data_ptr<float>()[k]));
       double need = lacking * (1 + 0.15 * (attempt + 1)) + 1e-3 * scale.data_ptr<float>()[k];
       float* x = saved + row * values_;
-      if (improve(found + row * values_, at.gradient.data_ptr<float>() + k * values_, need, row, x)) return;
-      if (bounded_ || norm_ == Norm::l0) return;
+      const float* gradient = at.gradient.data_ptr<float>() + k * values_;
+      bool may_push = !bounded_ && norm_ != Norm::l0;
+      bool push = may_push && attempt > 0 && attempt % kTriesOfLength == 0;
+      if (!push && improve(found + row * values_, gradient, need, row, x)) return;
+      if (!may_push) return;
       const float* centre = original(row);
       auto longer = static_cast<float>(1 + kPush * (attempt + 1));
       for (std::int64_t i = 0; i < values_; ++i) x[i] = centre[i] + (found[row * values_ + i] - centre[i]) * longer;

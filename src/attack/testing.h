@@ -19,7 +19,9 @@ std::unique_ptr<Network> scripted_network(const std::string& body, const std::ma
 // Scores that are linear in the pixels, random weights, and images whose pixels are far from 0 and 255, so that the
 // range is in nobody's way. The labels are what the network says.
 struct LinearCase {
-  LinearCase(std::int64_t classes, std::int64_t n, std::uint64_t seed = 1);
+  // The pixels lean so many grey levels to the weights of one class: 25 makes the smallest change some twenty levels
+  // everywhere, 0 less than one.
+  LinearCase(std::int64_t classes, std::int64_t n, double lean = 25);
   // [N] double: distance to the nearest boundary, full scale = 1: margin / ‖w‖₂ for L2, margin / ‖w‖₁ for L∞.
   at::Tensor smallest(Norm norm) const;
 

@@ -22,13 +22,14 @@ std::unique_ptr<Network> scripted_network(const std::string& body, const std::ma
   return Network::load(folder / "scripted.pt", options);
 }
 
-LinearCase::LinearCase(std::int64_t classes, std::int64_t n, std::uint64_t seed)
+LinearCase::LinearCase(std::int64_t classes, std::int64_t n, double lean)
     : weight(at::empty({classes, 192})), bias(at::empty({classes})), images(at::empty({n, 3, 8, 8}, at::kByte)) {
-  Rng rng(seed);
+  Rng rng(1);
   rng.fill_normal(weight.data_ptr<float>(), static_cast<std::size_t>(weight.numel()));
   rng.fill_normal(bias.data_ptr<float>(), static_cast<std::size_t>(bias.numel()));
   for (std::int64_t i = 0; i < images.numel(); ++i)
-    images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(rng.between(60, 190));
+    images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(
+        std::clamp(125 + lean * weight[i / 192 % classes][i % 192].item<double>() + rng.uniform(-30, 30), 50.0, 205.0));
   network =
       scripted_network("  return torch.matmul(x.flatten(1), self.w.t()) + self.b\n", {{"w", weight}, {"b", bias}});
   labels = predict(*network, images).labels;

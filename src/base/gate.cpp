@@ -67,6 +67,10 @@ double Gate::value(const Figures& figures) const {
   fail(ErrorCode::internal, "there is no figure called '{}'", printable(figure_));
 }
 
+std::string Gate::value_text(const Figures& figures) const {
+  return percent_ ? fmt::format("{:.4g}%", value(figures) * 100) : fmt::format("{:.6g}", value(figures));
+}
+
 bool Gate::met(const Figures& figures) const {
   double found = value(figures);
   if (comparison_ == ">") return found > bound_;

@@ -17,6 +17,7 @@ std::atomic<bool> progress_enabled{true};
 constexpr std::chrono::milliseconds kTerminalInterval{100};
 constexpr std::chrono::seconds kPlainInterval{10};
 constexpr int kBarWidth = 24;
+constexpr int kLeastBarWidth = 4;
 
 // A terminal that does not say how wide it is.
 constexpr int kUsualWidth = 100;
@@ -105,15 +106,10 @@ void Progress::draw(bool last) {
 std::string Progress::render(const std::string& title, std::int64_t done, std::int64_t total, const std::string& unit,
                              double seconds, const std::string& note, int width) {
   double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  std::string line = title + " ";
+  std::string line;
+  double share = 0;
   if (total > 0) {
-    double share = std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
-    if (width > 0) {
-      int full = static_cast<int>(share * kBarWidth);
-      line += "[";
-      for (int i = 0; i < kBarWidth; ++i) line += i < full ? "#" : "-";
-      line += "] ";
-    }
+    share = std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
     line += fmt::format("{:3.0f}% {}/{} {}", share * 100, format_count(done), format_count(total), unit);
   } else {
     line += fmt::format("{} {}", format_count(done), unit);
@@ -121,6 +117,14 @@ std::string Progress::render(const std::string& title, std::int64_t done, std::i
   line += fmt::format(", {}/s, {}", format_rate(rate), format_duration(seconds));
   if (total > done && rate > 0) line += ", ETA " + format_duration(static_cast<double>(total - done) / rate);
   if (!note.empty()) line += ", " + note;
+  // The bar takes what the numbers leave.
+  int room = std::min(kBarWidth, width - 1 - static_cast<int>(title.size() + line.size()) - 4);
+  std::string bar;
+  if (total > 0 && room >= kLeastBarWidth) {
+    int full = static_cast<int>(share * room);
+    bar = fmt::format("[{:#<{}}{:-<{}}] ", "", full, "", room - full);
+  }
+  line = title + " " + bar + line;
   if (width > 0 && static_cast<int>(line.size()) > width - 1) line.resize(static_cast<std::size_t>(width - 1));
   return line;
 }

@@ -172,7 +172,7 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
     proposal->learn(outcome);
   }
   counters.batches += 1;
-  counters.iterations += settings_.batch;
+  counters.iterations += static_cast<std::int64_t>(batch.picks.size());
   if (count_passes_) counters.passes += generator_.passes() + state.guide->passes() - passes_before;
   Covered covered = state.guide->covered();
   counters.covered = covered.covered;
@@ -190,7 +190,7 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
 
 std::vector<std::int64_t> BatchRunner::pick(CampaignState& state) const {
   std::vector<std::int64_t> picks;
-  for (std::int64_t i = 0; i < settings_.batch; ++i) {
+  for (std::int64_t i = 0; i < settings_.batch && !state.scheduler->done(state.corpus.entries()); ++i) {
     Rng rng = pick_stream_.derive(static_cast<std::uint64_t>(state.counters.iterations + i + 1));
     std::int64_t id = state.scheduler->pick(state.corpus.entries(), rng);
     if (state.corpus.at(id).picks == 0) {

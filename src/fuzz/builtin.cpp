@@ -9,6 +9,7 @@ const std::vector<GuideEntry>& guide_entries() {
     std::vector<GuideEntry> all;
     for (const auto& criterion : criteria().entries()) all.push_back(criterion_guide_entry(criterion));
     all.push_back(random_guide_entry());
+    all.push_back(none_guide_entry());
     all.push_back(deephunter_guide_entry());
     return all;
   }();
@@ -35,7 +36,7 @@ GuideTraits guide_traits(const std::string& name) {
 
 const SchedulerRegistry& schedulers() {
   static const SchedulerRegistry registry(
-      "scheduler", {sweep_entry(), decay_entry(), newest_entry(), uniform_entry(), coverage_entry()});
+      "scheduler", {sweep_entry(), once_entry(), decay_entry(), newest_entry(), uniform_entry(), coverage_entry()});
   return registry;
 }
 

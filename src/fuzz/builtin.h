@@ -12,11 +12,13 @@ struct GuideEntry {
 };
 GuideEntry criterion_guide_entry(const CriterionRegistry::Entry& criterion);
 GuideEntry random_guide_entry();
+GuideEntry none_guide_entry();
 GuideEntry deephunter_guide_entry();
 GuideTraits guide_traits(const std::string& name);
 
 using SchedulerEntry = SchedulerRegistry::Entry;
 SchedulerEntry sweep_entry();
+SchedulerEntry once_entry();
 SchedulerEntry decay_entry();
 SchedulerEntry newest_entry();
 SchedulerEntry uniform_entry();

@@ -336,6 +336,7 @@ struct Campaign::Impl {
       return fmt::format("{} faults are found", format_count(c.faults));
     if (budget.seconds > 0 && seconds() >= budget.seconds)
       return fmt::format("{} of work are done", format_duration(seconds()));
+    if (state->scheduler->done(state->corpus.entries())) return "every seed has been tried";
     return "";
   }
 
@@ -402,6 +403,19 @@ struct Campaign::Impl {
     status.history = std::move(thinned);
   }
 
+  // A generator that takes long may stop in the middle of a batch, of which nothing stays.
+  BatchRecord run_batch() {
+    std::int64_t done = state->counters.iterations;
+    try {
+      return runner->run(*state);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::interrupted) throw;
+      if (store->checkpoint()) write_seal(folder, store->last_batch());
+      fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
+           folder.string(), format_count(done));
+    }
+  }
+
   std::string run(const Budget& budget, const std::vector<Listener*>& listeners) {
     session_start = Clock::now();
     snapshot_time = session_start;
@@ -422,7 +436,7 @@ struct Campaign::Impl {
       }
       Clock::time_point start = Clock::now();
       std::int64_t valid_before = state->counters.valid;
-      BatchRecord batch = runner->run(*state);
+      BatchRecord batch = run_batch();
       std::vector<std::int64_t> pick_counts;
       for (std::int64_t id : batch.picks) pick_counts.push_back(state->corpus.at(id).picks);
       store->add(batch, state->yields, pick_counts, seconds());

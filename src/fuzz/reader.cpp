@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "fuzz/images.h"
@@ -295,6 +296,15 @@ at::Tensor CampaignReader::image(const FaultRecord& fault) const {
   QuietDecoders quiet;
   return verified_image(fault_png(folder(), fault, fault.file, image_bytes(record().input)), record().input,
                         fault.sha256, (folder() / fault.file).string());
+}
+
+std::map<std::string, double> figures_of(const MutantRecord& mutant) {
+  std::map<std::string, double> result;
+  nlohmann::json object = nlohmann::json::parse(mutant.figures, nullptr, /*allow_exceptions=*/false);
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_number()) result.emplace(name, value.get<double>());
+  }
+  return result;
 }
 
 }  // namespace galvani

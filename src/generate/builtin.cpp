@@ -24,7 +24,8 @@ const std::vector<Preset>& presets() {
 }  // namespace
 
 const GeneratorRegistry& generators() {
-  static const GeneratorRegistry registry("generator", {mutate_generator_entry(), noise_generator_entry()});
+  static const GeneratorRegistry registry(
+      "generator", {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry()});
   return registry;
 }
 

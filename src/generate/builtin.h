@@ -8,5 +8,6 @@ namespace galvani {
 using GeneratorEntry = GeneratorRegistry::Entry;
 GeneratorEntry mutate_generator_entry();
 GeneratorEntry noise_generator_entry();
+GeneratorEntry attack_generator_entry();
 
 }  // namespace galvani

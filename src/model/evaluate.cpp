@@ -4,6 +4,7 @@
 #include <torch/script.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "galvani/base/error.h"
 #include "galvani/base/parallel.h"
@@ -113,6 +114,16 @@ Evaluation evaluate(Network& network, const DataView& data) {
   predict_stream(network, data, "evaluating",
                  [&](const Predictions& predictions, std::int64_t first) { scoring.add(predictions, first); });
   return scoring.result();
+}
+
+ShareInterval wilson_interval(std::int64_t correct, std::int64_t images) {
+  constexpr double kZ = 1.959963984540054;  // of the normal distribution, for 95%
+  if (images <= 0) return {0, 1};
+  auto n = static_cast<double>(images);
+  double p = static_cast<double>(correct) / n;
+  double middle = (p + kZ * kZ / (2 * n)) / (1 + kZ * kZ / n);
+  double half = kZ / (1 + kZ * kZ / n) * std::sqrt(p * (1 - p) / n + kZ * kZ / (4 * n * n));
+  return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
 }
 
 bool near_chance(double accuracy, double chance, std::int64_t images) {

@@ -43,19 +43,6 @@ bool same(const Preprocess& a, const Preprocess& b) {
   return a.str() == b.str();
 }
 
-struct WilsonInterval {
-  double low, high;
-};
-
-WilsonInterval wilson(std::int64_t correct, std::int64_t images) {
-  constexpr double kZ = 1.959963984540054;  // of the normal distribution, for 95%
-  auto n = static_cast<double>(images);
-  double p = static_cast<double>(correct) / n;
-  double middle = (p + kZ * kZ / (2 * n)) / (1 + kZ * kZ / n);
-  double half = kZ / (1 + kZ * kZ / n) * std::sqrt(p * (1 - p) / n + kZ * kZ / (4 * n * n));
-  return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
-}
-
 // Two-sided: how probable a split of wins + losses coin tosses at least as uneven is.
 double sign_test(std::int64_t wins, std::int64_t losses) {
   std::int64_t n = wins + losses;
@@ -99,7 +86,7 @@ Trial try_preset(Network& network, const PreprocessPreset& preset, const at::Ten
   trial.score.correct = trial.right.sum().item<std::int64_t>();
   trial.score.accuracy = static_cast<double>(trial.score.correct) / static_cast<double>(n);
   trial.score.loss /= static_cast<double>(n);
-  WilsonInterval interval = wilson(trial.score.correct, n);
+  ShareInterval interval = wilson_interval(trial.score.correct, n);
   trial.score.low = interval.low;
   trial.score.high = interval.high;
   return trial;

@@ -4,33 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "galvani/base/error.h"
+#include "quality/ranks.h"
+
 namespace galvani {
 namespace {
-
-// Ranks of a, then of b, in the pool of both, doubled so that those of ties are whole numbers, too.
-struct Ranks {
-  std::vector<int> doubled;
-  double ties = 0;  // sum of t³ - t over groups of equal values
-};
-
-Ranks rank(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> all = a;
-  all.insert(all.end(), b.begin(), b.end());
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return all[i] < all[j]; });
-  Ranks ranks{std::vector<int>(all.size()), 0};
-  for (std::size_t first = 0; first < order.size();) {
-    std::size_t end = first;
-    while (end < order.size() && all[order[end]] == all[order[first]]) ++end;
-    // The mean of the ranks first + 1 ... end.
-    for (std::size_t i = first; i < end; ++i) ranks.doubled[order[i]] = static_cast<int>(first + 1 + end);
-    auto t = static_cast<double>(end - first);
-    ranks.ties += t * t * t - t;
-    first = end;
-  }
-  return ranks;
-}
 
 // The share of all ways to choose n of the pooled ranks whose sum is at least as far from its mean as `sum` is.
 double exact_p(const std::vector<int>& doubled, std::size_t n, int sum) {
@@ -57,7 +35,43 @@ double exact_p(const std::vector<int>& doubled, std::size_t n, int sum) {
   return far / all;
 }
 
+// The share of all choices of signs whose sum of positive ranks is at least as far from its mean as `sum` is.
+double exact_sign_p(const std::vector<int>& doubled, int sum) {
+  std::size_t most = 0;
+  for (int r : doubled) most += static_cast<std::size_t>(r);
+  std::vector<double> ways(most + 1, 0);
+  ways[0] = 1;
+  for (int r : doubled) {
+    auto step = static_cast<std::size_t>(r);
+    for (std::size_t s = most; s + 1 > step; --s) ways[s] += ways[s - step];
+  }
+  long long distance = std::llabs(2LL * sum - static_cast<long long>(most));
+  double all = 0, far = 0;
+  for (std::size_t s = 0; s <= most; ++s) {
+    all += ways[s];
+    if (std::llabs(2 * static_cast<long long>(s) - static_cast<long long>(most)) >= distance) far += ways[s];
+  }
+  return far / all;
+}
+
 }  // namespace
+
+Ranks ranks_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return values[i] < values[j]; });
+  Ranks ranks{std::vector<int>(values.size()), 0};
+  for (std::size_t first = 0; first < order.size();) {
+    std::size_t end = first;
+    while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
+    // The mean of the ranks first + 1 ... end.
+    for (std::size_t i = first; i < end; ++i) ranks.doubled[order[i]] = static_cast<int>(first + 1 + end);
+    auto t = static_cast<double>(end - first);
+    ranks.ties += t * t * t - t;
+    first = end;
+  }
+  return ranks;
+}
 
 double mean_of(const std::vector<double>& values) {
   if (values.empty()) return 0;
@@ -74,7 +88,9 @@ double deviation_of(const std::vector<double>& values) {
 MannWhitney mann_whitney(const std::vector<double>& a, const std::vector<double>& b, MannWhitneyMethod method) {
   MannWhitney result;
   if (a.empty() || b.empty()) return result;
-  Ranks ranks = rank(a, b);
+  std::vector<double> all_values = a;
+  all_values.insert(all_values.end(), b.begin(), b.end());
+  Ranks ranks = ranks_of(all_values);
   int sum = std::accumulate(ranks.doubled.begin(), ranks.doubled.begin() + static_cast<std::ptrdiff_t>(a.size()), 0);
   auto n = static_cast<double>(a.size());
   auto m = static_cast<double>(b.size());
@@ -89,6 +105,36 @@ MannWhitney mann_whitney(const std::vector<double>& a, const std::vector<double>
   double variance = n * m / 12 * (all + 1 - ranks.ties / (all * (all - 1)));
   double distance = std::max(0.0, std::abs(result.u - n * m / 2) - 0.5);
   result.p = variance > 0 ? std::min(1.0, std::erfc(distance / std::sqrt(2 * variance))) : 1;
+  return result;
+}
+
+Wilcoxon wilcoxon(const std::vector<double>& a, const std::vector<double>& b, WilcoxonMethod method) {
+  if (a.size() != b.size()) bad_usage("pairs need as many of both: there are {} and {}", a.size(), b.size());
+  std::vector<double> sizes;
+  std::vector<bool> positive;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    double difference = a[i] - b[i];
+    if (difference == 0) continue;
+    sizes.push_back(std::abs(difference));
+    positive.push_back(difference > 0);
+  }
+  Wilcoxon result;
+  result.pairs = sizes.size();
+  if (sizes.empty()) return result;
+  Ranks ranks = ranks_of(sizes);
+  int sum = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) sum += positive[i] ? ranks.doubled[i] : 0;
+  result.v = sum / 2.0;
+  result.exact =
+      method == WilcoxonMethod::exact || (method == WilcoxonMethod::automatic && sizes.size() <= kMostExactPairs);
+  if (result.exact) {
+    result.p = exact_sign_p(ranks.doubled, sum);
+    return result;
+  }
+  auto n = static_cast<double>(sizes.size());
+  double variance = n * (n + 1) * (2 * n + 1) / 24 - ranks.ties / 48;
+  double distance = std::max(0.0, std::abs(result.v - n * (n + 1) / 4) - 0.5);
+  result.p = std::min(1.0, std::erfc(distance / std::sqrt(2 * variance)));
   return result;
 }
 

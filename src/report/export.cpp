@@ -72,13 +72,15 @@ std::int64_t write_mutants_csv(const CampaignReader& reader, const ExportOptions
     if (rows == most) return;
     if (rows++ == 0)
       file.emplace(path).write(
-          "id,label,label_name,predicted,predicted_name,confidence,fault,kept,distinct,seed,iteration,slot,steps,"
+          "id,label,label_name,predicted,predicted_name,confidence,fault,kept,distinct,seed,seed_name,iteration,slot,"
+          "steps,"
           "lineage,sha256,file\n");
     std::vector<std::string> rules = reader.lineage(r).rules;
-    file->write(fmt::format("{},{},{},{},{},{:.6f},{:d},{:d},{:d},{},{},{},{},{},{},{}\n", r.id, r.label, name(r.label),
-                            r.predicted, name(r.predicted), r.confidence, is_fault(r), is_kept(r), r.distinct, r.seed,
-                            r.iteration, r.slot, rules.size(), csv_name(fmt::format("{}", fmt::join(rules, " | "))),
-                            csv_name(r.sha256), csv_name(file_of(r))));
+    file->write(fmt::format("{},{},{},{},{},{:.6f},{:d},{:d},{:d},{},{},{},{},{},{},{},{}\n", r.id, r.label,
+                            name(r.label), r.predicted, name(r.predicted), r.confidence, is_fault(r), is_kept(r),
+                            r.distinct, r.seed, csv_name(reader.seed_name(r.seed)), r.iteration, r.slot, rules.size(),
+                            csv_name(fmt::format("{}", fmt::join(rules, " | "))), csv_name(r.sha256),
+                            csv_name(file_of(r))));
   });
   if (file) file->commit();
   return rows;

@@ -28,7 +28,7 @@ std::string junit_xml(const JunitSuite& suite, const std::vector<Gate>& gates, c
       continue;
     }
     cases += fmt::format(">\n      <failure message=\"{}\">\n",
-                         xml(fmt::format("{}: it is {}", gate.text(), gate.value(figures))));
+                         xml(fmt::format("{}: it is {}", gate.text(), gate.value_text(figures))));
     for (const std::string& line : suite.details) cases += xml(line) + "\n";
     cases += "      </failure>\n    </testcase>\n";
   }
@@ -48,7 +48,7 @@ std::vector<std::string> fault_lines(const CampaignReader& reader, std::int64_t 
         fault.predicted == kNotANumber
             ? fmt::format("has scores that are {}", kNotANumberName)
             : fmt::format("taken for {} ({:.1f}%)", reader.class_name(fault.predicted), fault.confidence * 100);
-    lines.push_back(fmt::format("{}: {}, a {}, {} after {}", fault.file, reader.seed_name(fault.seed),
+    lines.push_back(fmt::format("{}: {} ({}) {} after {}", fault.file, reader.seed_name(fault.seed),
                                 reader.class_name(fault.label), taken, fault.rule));
   });
   return lines;

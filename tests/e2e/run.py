@@ -288,7 +288,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
-                    ("faults", "faults")], helps)
+                    ("faults", "faults"), ("quality", "quality")], helps)
 
 
 @check("every verb has a help check")
@@ -545,7 +545,7 @@ def _(w):
                              "told.onnx", "--json").out)
     expect_equal([e["epoch"] for e in told["epochs"]], [1, 2], "the epochs of one document")
     for verb, part, name in (("train", "architectures", "lenet5"), ("cover", "criteria", "kmnc"), ("mutate", "mutators", "rotation"),
-                             ("fuzz", "guides", "kmnc")):
+                             ("fuzz", "guides", "kmnc"), ("quality", "metrics", "acac")):
         listed = json.loads(w.done(verb, "--list", "--json").out)
         expect(name in [entry["name"] for entry in listed[part]], f"{name} is not among the {part} of {verb}")
         expect(name in w.done(verb, "--list").out, f"{name} is not in the list of {verb}")
@@ -1356,6 +1356,8 @@ def _(w):
             ("nc-adds<=0", "nc-a>1", "nc-a, nc-b, nc-together, nc-adds", "cover", "eight.onnx", "--compare", "digits:test[0:9]", "digits:test[0:9]", "--criteria", "nc"),
             ("accuracy>0.5", "accuracy<0.5", "images, not-a-number, accuracy", *predict),
             ("faults>0", "unreadable>0", "not-failing", "replay", "figures"),
+            ("mr>0", "ass>1", "tests, misclassified, not-a-number, mr, ass, clever", "quality", "eight.onnx", "--tests", "figures",
+             "--metrics", "mr,ass", "--clever", "--inputs", 1, "--batches", 3, "--samples", 4),
             ("faults-p>=0", "runs<2", "faults-a12", "compare", "figures", "figures-2"),
             ("damage==0", "damage>0", "known are damage", "check", "figures", "--no-lineages"),
             ("faults>0", "outputs<1", "rft-all", "stats", "figures"),
@@ -1639,6 +1641,81 @@ def _(w):
     w.refused(3, "check", "cache", names="campaign.toml")
 
 
+topic("quality")
+
+
+def measured(w, *more):
+    return json.loads(w.done("quality", *more, "--json").out)
+
+
+def value(found, name):
+    return next(metric["value"] for metric in found["metrics"] if metric["id"] == name)
+
+
+@check("quality of a campaign: its own counts, and the faults it stored")
+def _(w):
+    w.done(*fuzz(folder="good", guide="random"))
+    stats = json.loads(w.done("stats", "good", "--json").out)
+    found = measured(w, "eight.onnx", "--tests", "good", "-o", "good.json")
+    expect_equal(json.loads((w / "good.json").read_text()), found, "the file")
+    expect_equal((found["tests"], found["misclassified"]), (stats["distinct_faults"], stats["distinct_faults"]), "tests and wrong ones")
+    expect(abs(value(found, "mr") - stats["faults"] / stats["valid"]) < 1e-9, "the misclassification ratio")
+    for metric in found["metrics"]:
+        low, high = metric["interval"]
+        expect(low <= metric["value"] <= high, f"the interval of {metric}")
+    expect(0 < value(found, "ald0") <= 1 and value(found, "ass") < 1 and value(found, "acac") > value(found, "actc"), str(found))
+    expect_equal(measured(w, "--tests", "good")["metrics"], found["metrics"], "the metrics of the campaign's own model")
+    for threads in (1, 3):
+        expect_equal(measured(w, "eight.onnx", "--tests", "good", "--threads", threads)["metrics"], found["metrics"], "on other threads")
+    some = measured(w, "eight.onnx", "--tests", "good", "--most", 5, "--metrics", "acac")
+    expect_equal((some["looked_at"], some["metrics"][0]["n"]), (5, 5), "how many were looked at")
+    other = measured(w, "one.onnx", "--tests", "good", "--metrics", "mr,asr")
+    expect_equal([metric["counted"] for metric in other["metrics"]], [False, False], "counts of another model")
+    out = w.done("quality", "eight.onnx", "--tests", "good").out
+    expect("95% interval" in out and "confidence in the wrong class" in out and "its own counts" in out, out)
+
+
+@check("quality of pairs")
+def _(w):
+    same = ["--tests", "digits:test[0:50]", "--originals", "digits:test[0:50]"]
+    found = measured(w, "eight.onnx", *same, "--metrics", "mr,asr,ass,ald2")
+    expect_equal(value(found, "asr"), 0, "the success of tests that are the originals")
+    expect(value(found, "ass") in (None, 1) and value(found, "ald2") in (None, 0), str(found))
+    found = measured(w, "eight.onnx", "--tests", "digits:test[1:51]", "--originals", "digits:test[0:50]")
+    expect(value(found, "mr") > 0.5 and value(found, "ass") < 0.9, "neighbours in the data are not different")
+    w.refused(2, "quality", "eight.onnx", "--tests", "digits:test[0:50]", "--originals", "digits:test[0:49]", names="in the same order")
+
+
+@check("quality --clever")
+def _(w):
+    few = ["--clever", "--inputs", 2, "--batches", 5, "--samples", 10]
+    w.done(*fuzz(folder="near", guide="random"))
+    found = measured(w, "eight.onnx", "--tests", "near", "--metrics", "mr", *few)["clever"]
+    expect_equal((len(found["inputs"]), found["compared"]), (2, 2), "the inputs, and those that tests were made of")
+    for one in found["inputs"]:
+        expect_equal(len(one["targets"]), 9, "the other classes")
+        expect_equal(one["score"], min(t["score"] for t in one["targets"]), "the score")
+        expect(all(t["bound"] >= t["largest_slope"] * (1 - 1e-9) for t in one["targets"]), "a bound below a slope that was seen")
+    again = measured(w, "eight.onnx", "--tests", "near", "--metrics", "mr", *few, "--threads", 1)["clever"]
+    expect_equal(again["inputs"], found["inputs"], "on another number of threads")
+    for norm in ("l1", "linf"):
+        data = measured(w, "eight.onnx", *TEST, *few, "--norm", norm, "--radius", 0.3, "--targets", 2)["clever"]
+        expect(all(0 < one["score"] <= 0.3 and len(one["targets"]) == 2 for one in data["inputs"]), str(data)[:500])
+    expect("nearest" in w.done("quality", "eight.onnx", *TEST, *few).out, "no table")
+
+
+add_checks("quality refuses", [
+    ("nothing to measure", "give --tests", "quality", "eight.onnx"),
+    ("data without --clever", "--data is for --clever", "quality", "eight.onnx", *TEST),
+    ("an option of --clever alone", "--norm is of --clever", "quality", "eight.onnx", "--tests", "x", "--norm", "l1"),
+    ("an unknown norm", "--norm is 'l3'", "quality", "eight.onnx", *TEST, "--clever", "--norm", "l3"),
+    ("a radius of nothing", "--radius is 0", "quality", "eight.onnx", *TEST, "--clever", "--radius", 0),
+    ("a mistyped metric", "did you mean 'acac'", "quality", "eight.onnx", "--tests", "x", "--metrics", "acacc"),
+    ("JPEG of no quality", "must be from 1 to 100", "quality", "eight.onnx", "--tests", "x", "--metrics", "ric:quality=0"),
+    ("no model for pairs", "name a model", "quality", "--tests", "digits", "--originals", "digits"),
+], misused)
+
+
 topic("numbers")
 
 # Pixels so large that the scores of bright images overflow: a model that gives NaN for some inputs.
@@ -1663,6 +1740,10 @@ def _(w):
         expect("not a number" in w.done(*arguments).out, f"{' '.join(arguments)} does not say it")
     replay = json.loads(w.done("replay", "nan-run", "--json").out)
     expect_equal((replay["as_before"], replay["not_a_number"]), (stats["faults"], count), "the replay")
+    quality = json.loads(w.done("quality", "--tests", "nan-run", "--most", 0, "--json").out)
+    of = {metric["id"]: metric["n"] for metric in quality["metrics"]}
+    expect_equal(of["ald0"] - of["acac"], quality["not_a_number"], "the tests without a confidence")
+    expect(quality["not_a_number"] > 0, "none is counted")
     for name in ("nan", "not a number"):
         found = json.loads(w.done("faults", "nan-run", "--pred", name, "--most", 0, "--json").out)["faults"]
         expect_equal(len(found), count, "the listed faults")
@@ -1906,6 +1987,9 @@ def _(w):
     w.done("fuzz", "-o", run, "--iterations", 12)
     for command in ("stats", "replay", "report"):
         json.loads(w.done(command, run, "--json").out)
+    for more in ([], ["--json"]):
+        w.done("quality", model, "--tests", run, "--metrics", "mr,ald2", "-o", os.fsdecode(b"q\xff.json"), *more)
+    json.loads((w / os.fsdecode(b"q\xff.json")).read_text())
     xml.etree.ElementTree.parse(w / "odd.xml")
     w.refused(3, "inspect", os.fsdecode(b"none\xff.onnx"), names="none?.onnx")
 
@@ -1924,6 +2008,7 @@ def _(w):
                     ["cover", "hostile.onnx", *given, "--criteria", "nc", "--by-class"],
                     [*campaign, "-o", "hostile", "--junit", "hostile.xml", "--fail-if", "faults<0"], ["stats", "hostile"],
                     ["stats", "hostile", "--wrong-seeds"], ["faults", "hostile"], ["faults", "hostile", "--cluster"], ["replay", "hostile"],
+                    ["quality", "hostile.onnx", "--tests", "hostile", "--clever", "--inputs", 1, "--batches", 3, "--samples", 4],
                     ["report", "hostile"]):
         for more in ([], ["--json"]):
             result = w.done(*command, *more)
@@ -2032,7 +2117,7 @@ def _(w):
     whole = w.done("fuzz", "--list").out
     expect(max(map(len, whole.splitlines())) > 140, "this table would fit anyway")
     for columns in (60, 80, 140):
-        for command in (["fuzz", "--list"], ["train", "--list"], ["cover", "--list"], ["mutate", "--list"]):
+        for command in (["fuzz", "--list"], ["train", "--list"], ["cover", "--list"], ["mutate", "--list"], ["quality", "--list"]):
             text = on_terminal(w, columns, *command)
             if text is None:
                 return
@@ -2177,6 +2262,9 @@ HABITS = [
     Habit("compare", "campaign", ["compare", "{input}", "mishap-other", "--plot", "{output}"]),
     Habit("export", "campaign", ["export", "{input}", "--to", "csv", "-o", "{output}"]),
     Habit("replay", "campaign", ["replay", "{input}", "--junit", "{output}", "--fail-if", "faults<0"]),
+    Habit("quality", "campaign", ["quality", "eight.onnx", "--tests", "{input}", "--metrics", "mr", "-o", "{output}"]),
+    Habit("quality --clever", "model", ["quality", "{input}", *TEST, "--clever", "--inputs", 1, "--batches", 2, "--samples", 4, "-o",
+                                        "{output}"]),
     Habit("check", "campaign", ["check", "{input}", "--no-lineages", "--junit", "{output}"]),
 ]
 GOOD = {None: "", "model": "eight.onnx", "data": "./mishap.npz", "campaign": "mishap-run"}

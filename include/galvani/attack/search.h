@@ -13,11 +13,11 @@
 namespace galvani {
 
 // R rows, each an input that the network gets right. Tensors of an attack's state are kept for all R rows; a pass takes
-// the rows it is about as [K] int64 indices, each at most once, and gives [K, ...].
+// the rows it is about as [K] int64 indices, in ascending order, and gives [K, ...].
 class Search {
  public:
-  // A number for each row, [B], or J of them, [B, J], of its scores [B, classes] and of its goals [B] or [B, G]: classes
-  // that the author chose. Rows beyond the K are padding. Called from several threads at once.
+  // A number for each row, [B], or J of them, [B, J], of its scores [B, classes] and of its goals [B] or [B, G]:
+  // classes that the author chose. Rows beyond the K are padding. Called from several threads at once.
   using Loss = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& goals)>;
 
   struct Slope {

@@ -21,6 +21,7 @@ class Gate {
   // A bound in percent, "broken-seeds>5%", is on the figure's share, "broken-seeds%", where there is one.
   // Of the figure it is on. REQUIRES that it is among them.
   double value(const Figures& figures) const;
+  std::string value_text(const Figures& figures) const;  // "91.2%" where the bound is in percent
   // No condition but != holds for a figure that is not a number.
   bool met(const Figures& figures) const;
 

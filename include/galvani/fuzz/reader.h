@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ struct Lineage {
   std::vector<std::string> rules;
   std::vector<std::int64_t> inputs;  // ids of the kept mutants between seed and end, the end included if it was kept
 };
+
+// What its generator measured, by name.
+std::map<std::string, double> figures_of(const MutantRecord& mutant);
 
 struct FaultFilter {
   std::optional<std::int64_t> label;  // nothing: any

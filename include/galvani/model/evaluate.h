@@ -74,6 +74,12 @@ class Scoring {
 
 Evaluation evaluate(Network& network, const DataView& data);
 
+// Wilson's interval of a share, 95%.
+struct ShareInterval {
+  double low, high;
+};
+ShareInterval wilson_interval(std::int64_t correct, std::int64_t images);
+
 // Whether so many images leave room for chance to have given this accuracy, or little more than chance.
 bool near_chance(double accuracy, double chance, std::int64_t images);
 

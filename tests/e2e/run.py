@@ -2231,6 +2231,96 @@ def _(w):
         expect(red in forced, f"no colour with {name}")
 
 
+MISHAP_LOCK = threading.Lock()  # whoever makes a campaign for several checks
+
+
+# Repair.
+
+topic("repair")
+
+REPAIR = ["repair", "eight.onnx", "--data", "digits:train[0:1000]", "--clean", "digits:test[300:800]"]
+
+
+def repair_run(w):
+    """A campaign whose faults are repaired with; made by whoever comes first."""
+    with MISHAP_LOCK:
+        if not (w / "repair-run").exists():
+            w.done(*fuzz(folder="repair-run", guide="random", iterations=120))
+    return ["--tests", "repair-run"]
+
+
+@check("repair mends held-out tests, and its control does not")
+def _(w):
+    original = (w / "eight.onnx").read_bytes()
+    said = json.loads(w.done(*REPAIR, *repair_run(w), "--measure", "fgsm:eps=0.05", "--attacked", 50, "-o", "mended.onnx", "--json",
+                             "--report", "mended.html", "--junit", "mended.xml", "--fail-if", "clean-lost>0.05").out)
+    sets = {s["kind"]: s["accuracy"] for s in said["sets"]}
+    expect_equal(sets["held-out tests"]["before"], 0, "the accuracy on faults before")
+    gain = sets["held-out tests"]["after"] - sets["held-out tests"]["control clean"]
+    expect(gain > 0.2, f"the gain beyond the control is {gain}: {sets}")
+    expect("attacked" in sets, f"no attack was measured: {sets}")
+    changed = (len(said["mended"]) - len(said["broken"])) / 500
+    expect(abs(sets["clean"]["after"] - sets["clean"]["before"] - changed) < 1e-9, f"{changed} is not the change of {sets['clean']}")
+    expect_equal((w / "eight.onnx").read_bytes() == original, True, "the original is as it was")
+    expect_equal(sorted(p.name for p in w.folder.glob("mended.onnx*")), ["mended.onnx"], "what is left")
+    page = (w / "mended.html").read_text()
+    expect_equal(page.count("data:image/png"), len(said["broken"]), "the pictures of what broke anew")
+    expect("control clean" in page and "<script" not in page, "the page is not what it should be")
+    expect("failures=\"0\"" in (w / "mended.xml").read_text(), "the gate failed")
+    # What was written is what was measured, and says so.
+    card = json.loads(w.done("inspect", "mended.onnx", "--data", "digits:test[300:800]", "--json").out)
+    expect(abs(card["accuracy"] - sets["clean"]["after"]) < 1e-9, f"{card['accuracy']} on clean data: {sets['clean']}")
+    expect("repaired with" in json.dumps(card), "the card does not say what it was repaired with")
+
+
+@check("an interrupted repair goes on to the same bytes")
+def _(w):
+    command = [*REPAIR, *repair_run(w), "--per-seed", 2, "--epochs", 3]
+    w.done(*command, "-o", "undisturbed.onnx")
+    process = w.start(*command, "-o", "stopped.onnx", "--json-lines")
+    for _ in range(4):
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=LIMIT)
+    expect_equal(process.returncode, 128 + signal.SIGINT, f"the exit code ({err[-300:]})")
+    expect((w / "stopped.onnx.checkpoint").exists() and (w / "stopped.onnx.checkpoint-clean").exists(), "checkpoints are missing")
+    w.refused(2, *command[:-1], 4, "-o", "stopped.onnx", names="epochs")
+    w.done(*command, "-o", "stopped.onnx", "--threads", 1)
+    expect((w / "stopped.onnx").read_bytes() == (w / "undisturbed.onnx").read_bytes(), "the models differ")
+    expect_equal(sorted(p.name for p in w.folder.glob("stopped.onnx*")), ["stopped.onnx"], "what is left")
+
+
+@check("repair by rounds and against an attack")
+def _(w):
+    said = json.loads(w.done(*REPAIR, "--loop", "k=2,most=40", "--keep", "all", "--epochs", 1, "--control", "none", "-o", "rounds.onnx", "--json").out)
+    expect_equal([r["kept"] for r in said["rounds"]], [40, 40], "what the rounds kept")
+    robust = json.loads(w.done(*REPAIR, "--adversarial", "pgd:eps=0.1,steps=3", "--epochs", 2, "--measure", "pgd:eps=0.1,steps=5",
+                               "--attacked", 100, "-o", "robust.onnx", "--json").out)
+    gained = robust["sets"][-1]["accuracy"]
+    expect(gained["after"] > max(gained["before"], gained["control clean"]) + 0.1, f"training against an attack gained {gained}")
+    expect_equal(w.run(*REPAIR, "--adversarial", "pgd", "--epochs", 0, "--control", "none", "-o", "same.onnx", "--fail-if", "broken<1").code, 1,
+                 "the exit code of a gate that fails")
+
+
+def refuses_repair(w, given):
+    code, mentions, *flags = given
+    repair_run(w)
+    w.refused(code, *REPAIR, *flags, names=mentions)
+
+
+add_checks("repair refuses", [
+    ("to overwrite the model", (2, "never overwritten", "--tests", "repair-run", "-o", "./eight.onnx")),
+    ("to do nothing", (2, "--tests, --adversarial or --loop", "-o", "x.onnx")),
+    ("an unknown attack", (2, "attack", "--tests", "repair-run", "--measure", "nothing", "-o", "x.onnx")),
+    ("an unknown adversary", (2, "adversary", "--adversarial", "nothing", "-o", "x.onnx")),
+    ("an unknown control", (2, "control", "--tests", "repair-run", "--control", "nothing", "-o", "x.onnx")),
+    ("a layer that does not exist", (2, "to freeze", "--tests", "repair-run", "--freeze", "nothing", "-o", "x.onnx")),
+    ("an unknown figure", (2, "clean-lost", "--tests", "repair-run", "--fail-if", "nothing>1", "-o", "x.onnx")),
+    ("a single test", (3, "one seed", "--tests", "digits:test[0:1]", "-o", "x.onnx")),
+    ("parts it cannot make", (2, "k", "--loop", "k=0", "-o", "x.onnx")),
+], refuses_repair)
+
+
 # Every verb, and what goes wrong everywhere: one sentence and an exit code each.
 
 topic("mishaps")
@@ -2248,6 +2338,10 @@ HABITS = [
                             "mishap-{case}"]),
     Habit("attack", "model", ["attack", "{input}", *TEST, "--method", "fgsm", "--junit", "{output}", "--fail-if", "robust<0", "-o",
                               "mishap-{case}"]),
+    Habit("repair", "model", ["repair", "{input}", "--tests", "./mishap.npz", "--data", "digits:train[0:64]", "--clean", "digits:test[40:60]",
+                              "--epochs", 1, "--control", "none", "-o", "{output}"]),
+    Habit("repair --tests", "campaign", ["repair", "eight.onnx", "--tests", "{input}", "--data", "digits:train[0:64]", "--clean",
+                                         "digits:test[40:60]", "--per-seed", 1, "--epochs", 1, "--control", "none", "-o", "{output}"]),
     Habit("mutate", "data", ["mutate", "--data", "{input}", "--mutators", "blur", "-o", "{output}"]),
     Habit("data list", None, ["data", "list"], False),
     Habit("data get", None, ["data", "get", "digits"], False),
@@ -2279,9 +2373,6 @@ def prepare_mishaps(w):
             w.done(*fuzz(folder="mishap-run", guide="random"))
             w.done(*fuzz(folder="mishap-other", guide="tknc"))
             w.done("data", "export", "digits:test[0:40]", "--to", "npz", "-o", "mishap.npz")
-
-
-MISHAP_LOCK = threading.Lock()
 
 
 def no_override():

@@ -57,6 +57,7 @@ std::string overview(const Verb& app) {
       {"What a network does", {"cover", "profile", "trace"}},
       {"Breaking it", {"fuzz", "attack", "mutate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
+      {"Mending it", {"repair"}},
   };
   std::string text =
       "Galvani tests deep neural networks the way a fuzzer tests programs.\n\n"
@@ -89,6 +90,7 @@ int run(int argc, char** argv) {
   add_predict_verb(app, common);
   add_profile_verb(app, common);
   add_quality_verb(app, common);
+  add_repair_verb(app, common);
   add_replay_verb(app, common);
   add_report_verb(app, common);
   add_stats_verb(app, common);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "galvani/base/error.h"
@@ -13,11 +12,11 @@
 #include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
-#include "galvani/data/spec.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/zoo.h"
 #include "list_json.h"
 #include "model_flags.h"
+#include "train_data.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -39,36 +38,6 @@ struct TrainFlags {
   std::int64_t overfit = 0;
   bool list = false;
 };
-
-constexpr double kHoldOut = 0.1;
-
-std::string checkpoint_of(const TrainFlags& flags) {
-  return flags.output.empty() ? "" : flags.output + ".checkpoint";
-}
-
-// The data to measure on: what the user says, the test split of a known data set, or a tenth held out of the training
-// data.
-Dataset take_test_data(const TrainFlags& flags, Dataset& data, std::uint64_t seed, bool use_test_split) {
-  if (use_test_split && !flags.test.empty()) return load_data(flags.test);
-  if (use_test_split) {
-    std::vector<DataSpec> specs = parse_data_specs(flags.data);
-    if (specs.size() == 1 && !specs[0].is_path) return load_data(specs[0].source + ":test");
-  }
-  std::vector<std::int64_t> order(static_cast<std::size_t>(data.size()));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-  Rng(seed).derive("hold out").shuffle(order);
-  auto held = static_cast<std::ptrdiff_t>(std::lround(static_cast<double>(order.size()) * kHoldOut));
-  std::vector<std::int64_t> test(order.begin(), order.begin() + held);
-  std::vector<std::int64_t> rest(order.begin() + held, order.end());
-  std::sort(test.begin(), test.end());
-  std::sort(rest.begin(), rest.end());
-  Dataset result = data.subset(test);
-  result.name = data.name + " (held out)";
-  std::string training_name = data.name;
-  data = data.subset(rest);
-  data.name = training_name;
-  return result;
-}
 
 std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& data, const Dataset& test,
                                        std::uint64_t seed) {
@@ -135,7 +104,8 @@ void run(const Common& common, TrainFlags& flags) {
   TrainOptions& options = flags.options;
   options.seed = common.seed;
   Dataset data = load_data(flags.data, "train");
-  Dataset test = take_test_data(flags, data, common.seed, /*use_test_split=*/true);
+  Dataset test = measuring_data(flags.test, flags.data, data, common.seed,
+                                [](const std::string& spec) { return load_data(spec); });
   options.augment = flags.augment != "auto" ? flags.augment : data.images.size(1) == 3 ? "crop,flip" : "none";
   if (flags.underfit > 0) options.stop_at = flags.underfit;
   if (flags.overfit > 0) {
@@ -151,10 +121,10 @@ void run(const Common& common, TrainFlags& flags) {
   Dataset validation = test;
   if (options.early_stop > 0) {
     // Choosing the epoch on the test data would flatter the result.
-    validation = take_test_data(flags, data, common.seed, /*use_test_split=*/false);
+    validation = hold_out(data, common.seed);
   }
   std::unique_ptr<Network> network = start_network(flags, data, test, common.seed);
-  options.checkpoint = checkpoint_of(flags);
+  options.checkpoint = checkpoint_beside(flags.output);
   log::info("training {} ({} parameters) on {} ({} images)", flags.architecture,
             format_count(network->info().parameters), data.name, format_count(data.size()));
   std::string rows = "epoch,rate,loss,train_accuracy,accuracy,seconds\n";
@@ -207,7 +177,7 @@ void add_train_verb(Verb& app, Common& common) {
       "  galvani train --list                                                     architectures, optimizers, ...\n"
       "Interrupted training goes on when the same command is given again.");
   runs_models(verb, common, [flags] {
-    return Confinement{{}, {flags->output, flags->metrics, checkpoint_of(*flags)}};
+    return Confinement{{}, {flags->output, flags->metrics, checkpoint_beside(flags->output)}};
   });
   has_news(verb, common);
   TrainOptions& options = flags->options;

@@ -50,6 +50,7 @@ void add_data_verb(Verb& app, Common& common);
 void add_export_verb(Verb& app, Common& common);
 void add_faults_verb(Verb& app, Common& common);
 void add_fuzz_verb(Verb& app, Common& common);
+void add_repair_verb(Verb& app, Common& common);
 void add_replay_verb(Verb& app, Common& common);
 void add_report_verb(Verb& app, Common& common);
 void add_stats_verb(Verb& app, Common& common);

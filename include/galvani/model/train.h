@@ -14,6 +14,7 @@
 #include "galvani/base/rng.h"
 #include "galvani/data/dataset.h"
 #include "galvani/model/network.h"
+#include "galvani/model/trainer.h"
 
 namespace galvani {
 
@@ -43,6 +44,13 @@ using Augmentation = std::function<void(at::Tensor& image, Rng& rng)>;
 using AugmentationRegistry = Registry<Augmentation>;
 const AugmentationRegistry& augmentations();  // crop, flip, cutout, none
 
+// Makes the images of a slot harder, with the network in its present weights: images [n, C, H, W] uint8 and labels [n]
+// int64 → [n, C, H, W] float in the unit of the file. Called from several threads at once.
+struct Perturbation {
+  std::string name;  // what must be the same to go on from a checkpoint; empty: none
+  std::function<at::Tensor(Slot& slot, const at::Tensor& images, const at::Tensor& labels)> change;
+};
+
 struct TrainOptions {
   std::int64_t epochs = 10;
   std::int64_t batch = 64;
@@ -53,6 +61,13 @@ struct TrainOptions {
   double label_smoothing = 0;
   std::int64_t early_stop = 0;  // epochs without improvement before stopping; 0: never. The best epoch's weights stay
   double stop_at = 0;           // stop as soon as the validation accuracy reaches this: under-training on purpose
+  std::string frozen;           // parameters that stay: names of them or of layers and globs, separated by commas
+  // The last rows of the data, as many as `apart`, are a part of their own: `share` of every batch (MixedRows). They
+  // are shown as they are; augmentation and perturbation are for the others.
+  std::int64_t apart = 0;
+  double share = 0;  // 0: all rows are shuffled together
+  Perturbation perturbation;
+  bool batch_statistics = true;  // false: batch norm works with the running ones and leaves them as they are
   std::uint64_t seed = 0;
   std::filesystem::path checkpoint;  // empty: none. Stays when training ends: remove it once the model is saved
 };

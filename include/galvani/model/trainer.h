@@ -20,7 +20,8 @@ namespace galvani {
 struct ParameterGroup {
   struct Member {
     std::size_t network;           // index among the trainer's
-    std::string parameters = "*";  // names and globs separated by commas
+    std::string parameters = "*";  // names and globs separated by commas; a layer's name stands for all it has
+    std::string frozen = "";       // likewise: what stays as it is all the same, running statistics included
   };
   std::string name;  // "generators"
   std::vector<Member> members;
@@ -40,8 +41,13 @@ class Slot {
   // network loaded for any. `input` [n, ...] float, preprocessed.
   std::vector<at::Tensor> forward(std::size_t network, const at::Tensor& input);
 
+  // The gradient of a number made of the network's first output, with respect to the input. Running statistics stay.
+  at::Tensor input_gradient(std::size_t network, const at::Tensor& input,
+                            const std::function<at::Tensor(const at::Tensor& logits)>& number);
+
  private:
   friend class Trainer;
+  Rng next_stream();  // of a call
   Slot(class Trainer& trainer, std::int64_t index, std::vector<std::int64_t> rows, std::int64_t batch,
        const Rng& stream)
       : trainer_(trainer), index_(index), rows_(std::move(rows)), batch_(batch), stream_(stream) {}
@@ -73,6 +79,25 @@ class ShuffledRows {
   Rng rng_;
   std::int64_t epoch_ = -1;
   std::vector<std::int64_t> order_;
+};
+
+// Rows of two parts, [0, first) and [first, first + second), in every batch in the same proportion: `share` of it are
+// of the second. An epoch shows each of the second once, and of the first as many as that takes, all of them equally
+// often.
+class MixedRows {
+ public:
+  MixedRows(std::int64_t first, std::int64_t second, double share, std::int64_t batch, const Rng& rng);
+  std::int64_t size() const { return size_; }  // rows of an epoch
+  std::int64_t steps() const { return (size_ + batch_ - 1) / batch_; }
+  std::vector<std::int64_t> rows(std::int64_t epoch, std::int64_t step);
+
+ private:
+  std::int64_t first_;
+  std::int64_t second_;
+  std::int64_t size_;
+  std::int64_t batch_;
+  ShuffledRows firsts_;  // its epochs are passes over the first part
+  ShuffledRows seconds_;
 };
 
 // Where a training stands; saved in its checkpoint.
@@ -110,6 +135,7 @@ class Trainer {
     std::int64_t batch = 64;        // most rows of a step
     std::int64_t micro_batch = 32;  // rows of a slot; batch norm's statistics are over this many
     std::uint64_t seed = 0;
+    bool batch_statistics = true;  // false: batch norm works with the running ones and leaves them as they are
   };
   // The networks are in training mode until the trainer ends; Network::run and apply evaluate them meanwhile, with the
   // weights of the moment. Usage error if a group names no parameter.

@@ -37,19 +37,21 @@ class Training {
         data_(data),
         validation_(validation),
         options_(options),
-        trainer_({&network}, {{"network", {{0}}, options.optimizer}},
-                 {options.batch, options.micro_batch, options.seed}),
-        rows_(data.size(), options.batch, trainer_.rng()),
+        trainer_({&network}, {{"network", {{0, "*", options.frozen}}, options.optimizer}},
+                 {options.batch, options.micro_batch, options.seed, options.batch_statistics}),
+        shuffled_(data.size(), options.batch, trainer_.rng()),
         schedule_(schedules().create(Spec::parse(options.schedule))) {
     for (const Spec& spec : Spec::parse_list(options.augment)) {
       if (spec.name != "none") augment_.push_back(augmentations().create(spec));
     }
+    if (options.share > 0)
+      mixed_.emplace(data.size() - options.apart, options.apart, options.share, options.batch, trainer_.rng());
   }
 
   TrainResult run(const std::function<void(const EpochReport&)>& listener) {
     TrainLoop loop;
     loop.epochs = options_.epochs;
-    loop.rows = data_.size();
+    loop.rows = mixed_ ? mixed_->size() : data_.size();
     loop.batch = options_.batch;
     loop.checkpoint = options_.checkpoint;
     loop.settings = settings();
@@ -73,17 +75,22 @@ class Training {
   static constexpr std::size_t kLoss = 0, kCorrect = 1, kSeen = 2;  // figures, summed over an epoch
 
   std::string settings() const {
+    std::string more;
+    if (!options_.frozen.empty()) more += fmt::format("frozen = {}\n", options_.frozen);
+    if (options_.apart > 0) more += fmt::format("apart = {}\nshare = {}\n", options_.apart, options_.share);
+    if (options_.perturbation.change) more += fmt::format("perturbation = {}\n", options_.perturbation.name);
+    if (!options_.batch_statistics) more += "batch norm = frozen\n";
     return fmt::format(
         "model = {}\nstart = {}\ndata = {} ({})\nbatch = {}\nmicro-batch = {}\nepochs = {}\noptimizer = {}\nschedule = "
         "{}\naugment "
         "= {}\n"
-        "label smoothing = {}\nearly stop = {}\nstop at = {}\nseed = {}\nvalidation = {} ({})\n",
+        "label smoothing = {}\nearly stop = {}\nstop at = {}\nseed = {}\nvalidation = {} ({})\n{}",
         sha256(impl_.executor->structure()).substr(0, 16), hash_of_start(), data_.name,
         content_hash(data_).substr(0, 16), options_.batch, options_.micro_batch, options_.epochs,
         optimizers().options(Spec::parse(options_.optimizer)).str(),
         schedules().options(Spec::parse(options_.schedule)).str(), options_.augment, options_.label_smoothing,
-        options_.early_stop, options_.stop_at, options_.seed, validation_.name,
-        content_hash(validation_).substr(0, 16));
+        options_.early_stop, options_.stop_at, options_.seed, validation_.name, content_hash(validation_).substr(0, 16),
+        more);
   }
 
   // Weights and preprocessing that training sets out from.
@@ -104,13 +111,15 @@ class Training {
   // Factor on the learning rate.
   double rate_at(std::int64_t step) const {
     double epoch =
-        static_cast<double>(trainer_.state().epoch) + static_cast<double>(step) / static_cast<double>(rows_.steps());
+        static_cast<double>(trainer_.state().epoch) + static_cast<double>(step) / static_cast<double>(steps());
     return schedule_(epoch, static_cast<double>(options_.epochs));
   }
 
+  std::int64_t steps() const { return mixed_ ? mixed_->steps() : shuffled_.steps(); }
+
   // Under-training looks ten times an epoch, before a step, so that a resumed run looks at the same moments.
   bool good_enough() {
-    std::int64_t every = std::max<std::int64_t>(1, rows_.steps() / 10);
+    std::int64_t every = std::max<std::int64_t>(1, steps() / 10);
     std::int64_t step = trainer_.state().step;
     accuracy_.reset();
     if (options_.stop_at <= 0 || step == 0 || step % every != 0) return false;
@@ -145,7 +154,7 @@ class Training {
   std::vector<double> step() {
     const TrainState& state = trainer_.state();
     Trainer::Step step;
-    step.rows = rows_.rows(state.epoch, state.step);
+    step.rows = mixed_ ? mixed_->rows(state.epoch, state.step) : shuffled_.rows(state.epoch, state.step);
     // One image alone has no batch statistics.
     if (step.rows.size() == 1 && data_.size() > 1) return {};
     step.groups = {0};
@@ -163,16 +172,32 @@ class Training {
       std::memcpy(images.data_ptr<std::uint8_t>() + k * bytes, data_.images.data_ptr<std::uint8_t>() + row * bytes,
                   static_cast<std::size_t>(bytes));
       labels.data_ptr<std::int64_t>()[k] = data_.labels.data_ptr<std::int64_t>()[row];
-      if (augment_.empty()) continue;
+      if (augment_.empty() || apart(row)) continue;
       at::Tensor image = images[k];
       Rng rng = slot.stream().derive("augment").derive(static_cast<std::uint64_t>(row));
       for (const Augmentation& change : augment_) change(image, rng);
     }
+    if (options_.perturbation.change) images = perturbed(slot, images, labels);
     at::Tensor logits = slot.forward(0, impl_.prepare(images, {}))[0];
     at::Tensor loss = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, -100, options_.label_smoothing);
     auto correct = (verdicts(logits) == labels).sum().item<std::int64_t>();
     return {loss / static_cast<double>(slot.batch()),
             {loss.item<double>(), static_cast<double>(correct), static_cast<double>(count)}};
+  }
+
+  bool apart(std::int64_t row) const { return row >= data_.size() - options_.apart; }
+
+  // In float; rows that are apart as they are.
+  at::Tensor perturbed(Slot& slot, const at::Tensor& images, const at::Tensor& labels) const {
+    std::vector<std::int64_t> chosen;
+    for (std::size_t k = 0; k < slot.rows().size(); ++k) {
+      if (!apart(slot.rows()[k])) chosen.push_back(static_cast<std::int64_t>(k));
+    }
+    at::Tensor result = images.to(at::kFloat);
+    if (chosen.empty()) return result;
+    at::Tensor rows = at::tensor(chosen, at::kLong);
+    at::Tensor changed = options_.perturbation.change(slot, images.index_select(0, rows), labels.index_select(0, rows));
+    return result.index_copy(0, rows, changed);
   }
 
   Network& network_;
@@ -181,7 +206,8 @@ class Training {
   const Dataset& validation_;
   TrainOptions options_;
   Trainer trainer_;
-  ShuffledRows rows_;
+  ShuffledRows shuffled_;
+  std::optional<MixedRows> mixed_;  // of data in two parts
   Schedule schedule_;
   std::vector<Augmentation> augment_;
   std::optional<double> accuracy_;  // on the validation data, if it was measured before the next step
@@ -201,6 +227,10 @@ TrainResult train(Network& network, const Dataset& data, const Dataset& validati
     if (!part->labelled()) bad_input("{}: has images without a label, so it cannot be trained on", part->name);
     check_labels(network, *part);
   }
+  if (options.apart < 0 || options.apart >= data.size() || options.share < 0 || options.share > 1 ||
+      (options.share > 0 && options.apart == 0))
+    fail(ErrorCode::internal, "{} rows apart with a share of {} do not fit {} rows", options.apart, options.share,
+         data.size());
   if (network.info().fixed_batch > 0)
     bad_input("{}: takes batches of {} only, so it cannot be trained", network.info().path, network.info().fixed_batch);
   return Training(network, data, validation, options).run(listener);

@@ -23,6 +23,7 @@ bool names_match(const std::string& patterns, const std::string& name) {
     std::size_t comma = std::min(patterns.find(',', start), patterns.size());
     std::string pattern = patterns.substr(start, comma - start);
     if (::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return true;
+    if (::fnmatch((pattern + ".*").c_str(), name.c_str(), 0) == 0) return true;
     start = comma + 1;
   }
   return false;
@@ -35,11 +36,22 @@ Trainer::Impl::Group Trainer::Impl::make_group(const ParameterGroup& wanted) con
   group.optimizer_name = Spec::parse(wanted.optimizer).name;
   group.optimizer = optimizers().create(Spec::parse(wanted.optimizer));
   for (const ParameterGroup::Member& member : wanted.members) {
-    const TrainingGraph& graph = *graphs.at(member.network);
+    TrainingGraph& graph = *graphs.at(member.network);
     std::size_t before = group.parameters.size();
+    bool frozen = false;
     for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
       if (!names_match(member.parameters, graph.parameter_names()[i])) continue;
-      group.parameters.push_back(graph.parameters()[i]);
+      bool stays = !member.frozen.empty() && names_match(member.frozen, graph.parameter_names()[i]);
+      if (!stays) group.parameters.push_back(graph.parameters()[i]);
+      frozen = frozen || stays;
+    }
+    if (!member.frozen.empty()) {
+      graph.freeze_statistics([&](const std::string& name) { return names_match(member.frozen, name); });
+      if (!frozen)
+        bad_usage("{} has no trainable parameter '{}' to freeze; it has {}", networks[member.network]->info().path,
+                  printable(member.frozen),
+                  printable(fmt::format("{}", fmt::join(graph.parameter_names(), ", ")), 200));
+      if (group.parameters.size() == before) bad_usage("'{}' freezes everything there is", printable(member.frozen));
     }
     if (group.parameters.size() == before)
       bad_usage("{} has no trainable parameter '{}' for the group '{}'", networks[member.network]->info().path,
@@ -56,7 +68,7 @@ Trainer::Trainer(const std::vector<Network*>& networks, const std::vector<Parame
   std::int64_t slots = (options.batch + options.micro_batch - 1) / options.micro_batch;
   for (Network* network : networks) {
     impl_->networks.push_back(network);
-    impl_->graphs.push_back(std::make_unique<TrainingGraph>(network->impl(), slots));
+    impl_->graphs.push_back(std::make_unique<TrainingGraph>(network->impl(), slots, options.batch_statistics));
   }
   for (const ParameterGroup& group : groups) impl_->groups.push_back(impl_->make_group(group));
   impl_->state.updates.assign(groups.size(), 0);
@@ -97,12 +109,29 @@ void Trainer::set_weights(const std::vector<at::Tensor>& values) {
   for (Network* network : impl_->networks) network->impl().weights_change();
 }
 
-std::vector<at::Tensor> Slot::forward(std::size_t network, const at::Tensor& input) {
+Rng Slot::next_stream() {
   // The first call of a slot draws from its stream, every other one from a stream below it.
   Rng dropout = stream_.derive("dropout").derive(static_cast<std::uint64_t>(index_));
   if (calls_ > 0) dropout = dropout.derive("call").derive(calls_);
   calls_ += 1;
-  return trainer_.impl_->graphs.at(network)->forward(index_, input, dropout);
+  return dropout;
+}
+
+std::vector<at::Tensor> Slot::forward(std::size_t network, const at::Tensor& input) {
+  return trainer_.impl_->graphs.at(network)->forward(index_, input, next_stream());
+}
+
+at::Tensor Slot::input_gradient(std::size_t network, const at::Tensor& input,
+                                const std::function<at::Tensor(const at::Tensor& logits)>& number) {
+  TrainingGraph& graph = *trainer_.impl_->graphs.at(network);
+  std::vector<at::Tensor> statistics = graph.copy_of_statistics(index_);
+  at::Tensor leaf = input.detach().requires_grad_(true);
+  at::Tensor value = number(graph.forward(index_, leaf, next_stream())[0]);
+  at::Tensor gradient = torch::autograd::grad({value}, {leaf}, {}, c10::nullopt, /*create_graph=*/false,
+                                              /*allow_unused=*/true)[0];
+  // Only now: the backward pass of batch norm looks at them.
+  graph.restore_statistics(index_, statistics);
+  return gradient.defined() ? gradient : at::zeros_like(input);
 }
 
 std::vector<double> Trainer::step(const Step& step, const Loss& loss) {
@@ -188,6 +217,29 @@ std::vector<std::int64_t> ShuffledRows::rows(std::int64_t epoch, std::int64_t st
   auto first = std::min(n_, step * batch_);
   auto last = std::min(n_, first + batch_);
   return {order_.begin() + first, order_.begin() + last};
+}
+
+MixedRows::MixedRows(std::int64_t first, std::int64_t second, double share, std::int64_t batch, const Rng& rng)
+    : first_(first),
+      second_(second),
+      size_(std::max(second, static_cast<std::int64_t>(std::llround(static_cast<double>(second) / share)))),
+      batch_(batch),
+      firsts_(first, 1, rng.derive("first part")),
+      seconds_(second, 1, rng.derive("second part")) {}
+
+std::vector<std::int64_t> MixedRows::rows(std::int64_t epoch, std::int64_t step) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t at = step * batch_; at < std::min(size_, (step + 1) * batch_); ++at) {
+    // Spread evenly: the k-th of the second part stands where k / second is passed.
+    std::int64_t before = at * second_ / size_;
+    if ((at + 1) * second_ / size_ > before) {
+      result.push_back(first_ + seconds_.rows(epoch, before)[0]);
+    } else {
+      std::int64_t shown = epoch * (size_ - second_) + at - before;
+      result.push_back(firsts_.rows(shown / first_, shown % first_)[0]);
+    }
+  }
+  return result;
 }
 
 }  // namespace galvani

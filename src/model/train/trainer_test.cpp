@@ -274,5 +274,69 @@ TEST(Trainer, ShuffledRowsCoverEveryEpoch) {
             (std::vector<std::int64_t>(orders[1].begin(), orders[1].begin() + 4)));
 }
 
+TEST(Trainer, MixedRowsKeepTheirShare) {
+  MixedRows rows(100, 12, 0.3, 10, Rng(3));
+  EXPECT_EQ(rows.size(), 40);
+  std::vector<int> shown(112);
+  for (std::int64_t epoch = 0; epoch < 25; ++epoch) {
+    std::vector<int> of_epoch(112);
+    for (std::int64_t step = 0; step < rows.steps(); ++step) {
+      std::vector<std::int64_t> batch = rows.rows(epoch, step);
+      EXPECT_EQ(batch, rows.rows(epoch, step));
+      EXPECT_EQ(std::count_if(batch.begin(), batch.end(), [](std::int64_t row) { return row >= 100; }), 3);
+      for (std::int64_t row : batch) of_epoch[static_cast<std::size_t>(row)] += 1;
+    }
+    for (std::size_t i = 0; i < 112; ++i) {
+      EXPECT_TRUE(i < 100 || of_epoch[i] == 1) << i;
+      shown[i] += of_epoch[i];
+    }
+  }
+  // 25 epochs of 28 rows are seven passes over the first part.
+  EXPECT_TRUE(std::all_of(shown.begin(), shown.begin() + 100, [](int n) { return n == 7; }));
+}
+
+TEST(Trainer, InputGradientsLeaveStatisticsAlone) {
+  auto network = testing::zoo_network("resnet20:width=4");
+  Trainer trainer({network.get()}, {{"network", {{0}}, "sgd:lr=0"}}, {8, 8, 1});
+  at::Tensor input = at::rand({8, 3, 32, 32});
+  auto after_step = [&](int probes) {
+    std::vector<at::Tensor> start;
+    for (const at::Tensor& t : trainer.weights()) start.push_back(t.detach().clone());
+    trainer.step({{0, 1, 2, 3, 4, 5, 6, 7}, {0}}, [&](Slot& slot) {
+      auto number = [](const at::Tensor& logits) { return logits.select(1, 0).sum(); };
+      for (int i = 0; i < probes; ++i) EXPECT_GT(slot.input_gradient(0, input, number).abs().sum().item<float>(), 0);
+      return SlotLoss{slot.forward(0, input)[0].sum(), {}};
+    });
+    std::vector<at::Tensor> end;
+    for (const at::Tensor& t : trainer.weights()) end.push_back(t.detach().clone());
+    trainer.set_weights(start);
+    return end;
+  };
+  std::vector<at::Tensor> without = after_step(0), with = after_step(3);
+  for (std::size_t i = 0; i < without.size(); ++i) EXPECT_TRUE(at::equal(without[i], with[i])) << i;
+}
+
+TEST(Trainer, WithoutBatchStatisticsATrainedNetworkIsTheOneThatRuns) {
+  auto network = testing::zoo_network("resnet20:width=4");
+  at::Tensor images = testing::random_images(*network, 8);
+  at::Tensor logits = network->run(images).logits;
+  Trainer trainer({network.get()}, {{"network", {{0}}, "sgd:lr=0.01"}}, {8, 8, 1, /*batch_statistics=*/false});
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& t : trainer.weights()) before.push_back(t.detach().clone());
+  trainer.step({{0, 1, 2, 3, 4, 5, 6, 7}, {0}}, [&](Slot& slot) {
+    at::Tensor said = slot.forward(0, network->card().preprocess.apply(images))[0];
+    EXPECT_TRUE(at::allclose(said, logits, 1e-4, 1e-4));
+    return SlotLoss{said.square().sum(), {}};
+  });
+  std::size_t changed = 0, parameters = 0;
+  for (const NamedParameter& p : network->parameters()) parameters += p.trainable ? 1 : 0;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    bool same = at::equal(before[i], trainer.weights()[i]);
+    EXPECT_TRUE(same || i < parameters) << i;
+    changed += same ? 0 : 1;
+  }
+  EXPECT_GT(changed, parameters / 2);
+}
+
 }  // namespace
 }  // namespace galvani

@@ -17,7 +17,18 @@ namespace {
 
 using torch::jit::Graph;
 
-torch::jit::Code training_code(const Network::Impl& impl) {
+// Batch norm as in evaluation, but for its weights.
+void hold_batch_norm(Graph& graph, torch::jit::Block& block) {
+  constexpr std::size_t kTraining = 5;
+  for (torch::jit::Node* node : block.nodes()) {
+    for (torch::jit::Block* inner : node->blocks()) hold_batch_norm(graph, *inner);
+    if (node->kind() != c10::aten::batch_norm) continue;
+    torch::jit::WithInsertPoint here(node);
+    node->replaceInput(kTraining, graph.insertConstant(false));
+  }
+}
+
+torch::jit::Code training_code(const Network::Impl& impl, bool batch_statistics) {
   std::shared_ptr<Graph> graph = impl.module.get_method("forward").graph()->copy();
   torch::jit::Inline(*graph);
   if (impl.takes_bytes()) take_bytes_as_floats(*graph);
@@ -26,6 +37,7 @@ torch::jit::Code training_code(const Network::Impl& impl) {
     spread_outputs(*graph, impl.info.path);
   else
     keep_only_logits(*graph, impl.info.path, softmax);
+  if (!batch_statistics) hold_batch_norm(*graph, *graph->block());
   draw_from_scope(*graph, RandomMode::training, impl.info.path);
   torch::jit::EliminateDeadCode(graph);
   return interpreter_code(graph);
@@ -43,7 +55,8 @@ void set_attribute(torch::jit::Module& module, const std::string& path, const at
 
 }  // namespace
 
-TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(impl), code_(training_code(impl)) {
+TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots, bool batch_statistics)
+    : impl_(impl), code_(training_code(impl, batch_statistics)) {
   if (!impl.narrow.empty())
     bad_input("{}: its weights are float16, so it cannot be trained; export it in float32", impl.info.path);
   impl.weights_change();
@@ -62,6 +75,7 @@ TrainingGraph::TrainingGraph(Network::Impl& impl, std::int64_t slots) : impl_(im
     if (trainable.count(buffer.name) != 0 || !buffer.value.is_floating_point()) continue;
     statistics_.push_back(buffer.value);
     statistic_names_.push_back(buffer.name);
+    frozen_.push_back(0);
   }
   for (std::int64_t slot = 0; slot < slots; ++slot) {
     torch::jit::Module replica = impl.module.deepcopy();
@@ -104,10 +118,30 @@ void TrainingGraph::merge_statistics(std::int64_t slots) {
   if (!ran_) return;
   at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    if (frozen_[i] != 0) continue;
     at::Tensor sum = replica_statistics_[0][i].clone();
     for (std::int64_t slot = 1; slot < slots; ++slot) sum.add_(replica_statistics_[static_cast<std::size_t>(slot)][i]);
     statistics_[i].copy_(sum.div_(static_cast<double>(slots)));
   }
+}
+
+void TrainingGraph::freeze_statistics(const std::function<bool(const std::string&)>& chosen) {
+  for (std::size_t i = 0; i < statistics_.size(); ++i) {
+    auto initializer = impl_.initializer_of.find(statistic_names_[i]);
+    if (chosen(initializer == impl_.initializer_of.end() ? statistic_names_[i] : initializer->second)) frozen_[i] = 1;
+  }
+}
+
+std::vector<at::Tensor> TrainingGraph::copy_of_statistics(std::int64_t slot) const {
+  std::vector<at::Tensor> copy;
+  for (const at::Tensor& t : replica_statistics_[static_cast<std::size_t>(slot)]) copy.push_back(t.clone());
+  return copy;
+}
+
+void TrainingGraph::restore_statistics(std::int64_t slot, const std::vector<at::Tensor>& values) {
+  at::NoGradGuard no_grad;
+  std::vector<at::Tensor>& own = replica_statistics_[static_cast<std::size_t>(slot)];
+  for (std::size_t i = 0; i < own.size(); ++i) own[i].copy_(values[i]);
 }
 
 }  // namespace galvani

@@ -5,6 +5,7 @@
 #include <torch/csrc/jit/runtime/interpreter.h>
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace galvani {
 class TrainingGraph {
  public:
   // While it lives, the network's parameters require gradients.
-  TrainingGraph(Network::Impl& impl, std::int64_t slots);
+  // Without batch statistics, batch norm works with the running ones and leaves them as they are.
+  TrainingGraph(Network::Impl& impl, std::int64_t slots, bool batch_statistics);
   ~TrainingGraph();
   TrainingGraph(const TrainingGraph&) = delete;
   TrainingGraph& operator=(const TrainingGraph&) = delete;
@@ -34,6 +36,11 @@ class TrainingGraph {
   // network that no slot ran they stay, to the bit.
   void spread_statistics();
   void merge_statistics(std::int64_t slots);
+  // From now on the network's own stay as they are, of those whose names, as Network::parameters has them, are chosen.
+  void freeze_statistics(const std::function<bool(const std::string& name)>& chosen);
+  // A slot's own, to undo what a pass did to them.
+  std::vector<at::Tensor> copy_of_statistics(std::int64_t slot) const;
+  void restore_statistics(std::int64_t slot, const std::vector<at::Tensor>& values);
 
  private:
   Network::Impl& impl_;
@@ -41,6 +48,7 @@ class TrainingGraph {
   std::vector<at::Tensor> parameters_;
   std::vector<at::Tensor> statistics_;
   std::vector<std::string> statistic_names_;
+  std::vector<char> frozen_;  // of the statistics
   std::vector<torch::jit::Module> replicas_;
   std::vector<std::vector<at::Tensor>> replica_statistics_;  // [slot][statistic]
   std::atomic<bool> ran_{false};                             // since the statistics were spread

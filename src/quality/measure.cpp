@@ -42,8 +42,12 @@ QualityFigure figure_of(const Metric& metric, const Values& found, const Quality
                        false};
   if (found.values.empty()) return figure;
   figure.value = mean_of(found.values);
-  figure.interval =
-      bootstrap_mean(found.values, found.groups, Rng(request.seed).derive("bootstrap"), request.bootstrap);
+  // Tests of one original alone say nothing of what others would give.
+  bool several = std::any_of(found.groups.begin(), found.groups.end(),
+                             [&](std::int64_t group) { return group != found.groups[0]; });
+  if (several)
+    figure.interval =
+        bootstrap_mean(found.values, found.groups, Rng(request.seed).derive("bootstrap"), request.bootstrap);
   return figure;
 }
 

@@ -24,11 +24,11 @@ struct QualityRequest {
 struct QualityFigure {
   std::string id;
   std::string spec;
-  std::string meaning;  // in a line
-  double value = 0;     // not a number if there is nothing to measure
-  std::optional<Interval> interval;
-  std::int64_t n = 0;    // values it is the mean of
-  bool counted = false;  // from the campaign's own counts, not from the stored tests
+  std::string meaning;               // in a line
+  double value = 0;                  // not a number if there is nothing to measure
+  std::optional<Interval> interval;  // none of tests that were all made of one original
+  std::int64_t n = 0;                // values it is the mean of
+  bool counted = false;              // from the campaign's own counts, not from the stored tests
 };
 
 struct Quality {

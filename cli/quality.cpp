@@ -109,12 +109,12 @@ void print(const Quality& quality, const TestSet& tests, const Network& network)
   Table table({"metric", ">value", ">95% interval", ">n", "meaning"});
   bool counted = false;
   for (const QualityFigure& figure : quality.figures) {
-    table.add({figure.spec, number_text(figure.value), interval_text(figure.interval), format_count(figure.n),
-               figure.meaning + (figure.counted ? " *" : "")});
+    table.add({figure_name(quality.figures, figure), number_text(figure.value), interval_text(figure.interval),
+               format_count(figure.n), figure.meaning + (figure.counted ? " *" : "")});
     counted = counted || figure.counted;
   }
   say("{}", table.str());
-  if (counted) say("* of all the campaign judged, from its own counts; the rest is of the faults it stored\n");
+  if (counted) say("* of all that the campaign judged, by its own counts\n");
   if (quality.not_a_number > 0)
     say("{} tests have scores that are not finite, and no confidence\n", format_count(quality.not_a_number));
 }

@@ -60,12 +60,6 @@ QualityFigure figure_of(const Metric& metric, const Share& share, const QualityR
   return figure;
 }
 
-// "ric", or "ric:quality=75" where the same metric is asked for twice.
-std::string figure_name(const std::vector<QualityFigure>& all, const QualityFigure& figure) {
-  auto same = std::count_if(all.begin(), all.end(), [&](const QualityFigure& other) { return other.id == figure.id; });
-  return same > 1 ? figure.spec : figure.id;
-}
-
 TestBatch judged(Network& network, const SampleType& type, TestRows rows, bool originals_too, Quality& quality) {
   TestBatch batch;
   Predictions said = predict(network, rows.tests);
@@ -121,6 +115,11 @@ Quality measure_quality(Network& network, const TestSet& tests, const QualityReq
     quality.figures.push_back(shares[m] ? figure_of(*metrics[m], *shares[m], request)
                                         : figure_of(*metrics[m], found[m], request));
   return quality;
+}
+
+std::string figure_name(const std::vector<QualityFigure>& all, const QualityFigure& figure) {
+  auto same = std::count_if(all.begin(), all.end(), [&](const QualityFigure& other) { return other.id == figure.id; });
+  return same > 1 ? figure.spec : figure.id;
 }
 
 Figures figures_of(const Quality& quality) {

@@ -1672,7 +1672,7 @@ def _(w):
     other = measured(w, "one.onnx", "--tests", "good", "--metrics", "mr,asr")
     expect_equal([metric["counted"] for metric in other["metrics"]], [False, False], "counts of another model")
     out = w.done("quality", "eight.onnx", "--tests", "good").out
-    expect("95% interval" in out and "confidence in the wrong class" in out and "its own counts" in out, out)
+    expect("95% interval" in out and "confidence in the wrong class" in out and "by its own counts" in out, out)
 
 
 @check("quality of pairs")

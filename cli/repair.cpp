@@ -316,7 +316,7 @@ void add_repair_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<RepairFlags>();
   TrainOptions& training = flags->options.training;
   training.epochs = -1;
-  training.optimizer = "sgd:lr=0.01";
+  training.optimizer = "sgd:lr=0.003";
   Verb& verb = make_verb(
       app, common, "repair", "retrain a network with tests that it failed",
       "  galvani repair lenet5.onnx --tests run1 --data mnist:train -o repaired.onnx\n"
@@ -372,7 +372,7 @@ void add_repair_verb(Verb& app, Common& common) {
       .check(Range(0, 100000))
       .group(how);
   verb.add_option("--batch", training.batch, "images per step").show_default().check(Range(1, 65536)).group(how);
-  verb.add_option("--optimizer", training.optimizer, "sgd or adam, such as sgd:lr=0.01").show_default().group(how);
+  verb.add_option("--optimizer", training.optimizer, "sgd or adam, such as sgd:lr=0.001").show_default().group(how);
   verb.add_option("--schedule", training.schedule, "learning rate: constant, cosine, step, milestones, onecycle")
       .show_default()
       .group(how);

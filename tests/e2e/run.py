@@ -2164,7 +2164,7 @@ def repair_run(w):
 def _(w):
     original = (w / "eight.onnx").read_bytes()
     said = json.loads(w.done(*REPAIR, *repair_run(w), "--measure", "fgsm:eps=0.05", "--attacked", 50, "-o", "mended.onnx", "--json",
-                             "--report", "mended.html", "--junit", "mended.xml", "--fail-if", "clean-lost>0.05").out)
+                             "--report", "mended.html", "--junit", "mended.xml", "--fail-if", "clean-lost>0.05", "--clean-loss", 0.1).out)
     sets = {s["kind"]: s["accuracy"] for s in said["sets"]}
     expect_equal(sets["held-out tests"]["before"], 0, "the accuracy on faults before")
     gain = sets["held-out tests"]["after"] - sets["held-out tests"]["control clean"]

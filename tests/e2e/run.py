@@ -288,7 +288,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
-                    ("faults", "faults"), ("quality", "quality")], helps)
+                    ("faults", "faults"), ("quality", "quality"), ("repair", "repair")], helps)
 
 
 @check("every verb has a help check")

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t kAttackedTogether = 128;
-constexpr double kGrayRadius = 0.3;  // what is usual for MNIST and its like
+constexpr double kGrayRadius = 76.0 / 255;  // 0.3 is usual for MNIST and its like; this many grey levels are in it
 constexpr double kColourRadius = 8.0 / 255;
 constexpr double kGrayLength = 1.5;  // the same of L2
 constexpr double kColourLength = 0.5;
@@ -74,8 +74,12 @@ void list_attacks(const Common& common) {
   }
 }
 
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
 // The generator's spec that the flags stand for. What is usual depends on the images.
-Spec generator_of(const AttackFlags& flags, const at::Tensor& images) {
+Spec generator_of(const AttackFlags& flags, const at::Tensor& images, std::int64_t classes) {
   Spec method = Spec::parse(flags.method);
   Spec generator{"attack", {{"method", method.str()}}};
   auto give = [&](const char* option, const std::string& value) {
@@ -84,7 +88,9 @@ Spec generator_of(const AttackFlags& flags, const at::Tensor& images) {
   bool own_radius = std::any_of(method.settings.begin(), method.settings.end(),
                                 [](const auto& setting) { return setting.first == "eps"; });
   give("norm", flags.norm);
+  give("target", flags.target);
   AttackPlan plan = plan_attack(generator);
+  plan.check_target(classes);
   std::string eps = flags.eps;
   if (eps.empty() && plan.bounded() && !own_radius) {
     bool gray = images.size(1) == 1;
@@ -95,7 +101,6 @@ Spec generator_of(const AttackFlags& flags, const at::Tensor& images) {
               radius_text(usual, 255), to_string(plan.attacks.front()->norm()), gray ? "gray" : "colour");
   }
   give("eps", eps);
-  give("target", flags.target);
   return generator;
 }
 
@@ -189,13 +194,17 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   parse_radii(flags.eps);
   use_execution_of(flags.folder, flags.model.options);
   auto [network, view] = load_with_data(flags.model, flags.data);
+  const std::vector<std::string>& names = network->card().class_names;
+  if (auto named = std::find(names.begin(), names.end(), flags.target);
+      named != names.end() && !is_number(flags.target))
+    flags.target = std::to_string(named - names.begin());
   Dataset data = view.load();
   check_fits(*network, data.images, data.name);
   CampaignSettings settings;
   if (from_record) {
     settings = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").settings;
   } else {
-    settings.generator = generator_of(flags, data.images).str();
+    settings.generator = generator_of(flags, data.images, network->info().classes).str();
     settings.guide = "none";
     settings.scheduler = "once";
     settings.seeds = data.size();
@@ -268,7 +277,7 @@ void add_attack_verb(Verb& app, Common& common) {
                   "0..16/255 (default: what is usual for such images)");
   verb.add_option("--norm", flags->norm, "how a change is measured: linf, l2 (default: the attack's own)")
       .check(OneOf{{"linf", "l2", "l0"}});
-  verb.add_option("--target", flags->target, "what inputs are to become: any, next, least, random, or a class's number")
+  verb.add_option("--target", flags->target, "what inputs are to become: any, next, least, random, or a class")
       .show_default();
   verb.add_option("--batch", flags->batch, "inputs attacked together").check(Range(1, 1 << 16)).show_default();
   verb.add_option("--plot", flags->plot, "write accuracy by eps as SVG");

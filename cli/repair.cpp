@@ -74,10 +74,12 @@ RepairOptions RepairFlags::resolved(const Common& common) const {
 }
 
 // The original stays what it is, by whatever name it is called.
-void keep_original(const std::string& model, const std::string& output) {
-  std::error_code error;
-  if (std::filesystem::equivalent(model, output, error))
-    bad_usage("-o {}: is the model to be repaired, which is never overwritten; name another file", output);
+void keep_original(const RepairFlags& flags) {
+  for (const std::string& output : {flags.output, flags.report, flags.gates.junit}) {
+    std::error_code error;
+    if (!output.empty() && std::filesystem::equivalent(flags.model.model, output, error))
+      bad_usage("{}: is the model to be repaired, which is never overwritten; name another file", output);
+  }
 }
 
 std::string percent(double share) {
@@ -226,7 +228,7 @@ void check_flags(const RepairFlags& flags, const RepairOptions& options) {
   for (const Spec& spec : options.attack_specs()) make_attack(spec);
   if (!options.adversarial.empty()) adversaries().options(Spec::parse(options.adversarial));
   optimizers().options(Spec::parse(options.training.optimizer));
-  keep_original(flags.model.model, flags.output);
+  keep_original(flags);
 }
 
 RepairData load_all(const Network& network, const RepairFlags& flags, std::uint64_t seed) {

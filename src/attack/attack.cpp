@@ -113,19 +113,13 @@ Attacked Attack::operator()(Network& network, const AttackTask& given) const {
     if (search.kept_[r] != 0) changed.push_back(i);
   }
   if (changed.empty()) return result;
-
-  // What counts is what is read back from a file.
   at::Tensor found = at::tensor(changed, at::kLong);
-  at::Tensor saved = search.saved_.index_select(0, found).to(task.inputs.scalar_type());
-  Predictions after = predict(network, saved);
-  at::Tensor fooled = search.fools(after.logits, found);
-  at::Tensor rows = right.index_select(0, found.masked_select(fooled));
-  at::Tensor kept = fooled.nonzero().flatten();
-  result.inputs.index_copy_(0, rows, saved.index_select(0, kept));
-  result.logits.index_copy_(0, rows, after.logits.index_select(0, kept));
-  result.predicted.index_copy_(0, rows, after.labels.index_select(0, kept));
+  at::Tensor rows = right.index_select(0, found);
+  at::Tensor logits = search.saved_logits_.index_select(0, found);
+  result.inputs.index_copy_(0, rows, search.saved_.index_select(0, found).to(task.inputs.scalar_type()));
+  result.logits.index_copy_(0, rows, logits);
+  result.predicted.index_copy_(0, rows, verdicts(logits));
   result.success.index_fill_(0, rows, true);
-  result.forward.index_add_(0, right.index_select(0, found), at::ones_like(found));
   if (task.inputs.scalar_type() == at::kByte) {
     measure_rows<std::uint8_t>(task.inputs, result.inputs, result);
   } else {

@@ -60,6 +60,7 @@ Search::Search(Network& network, const Attack& attack, const AttackTask& task, c
   auto rows = static_cast<std::size_t>(size());
   found_ = originals_.clone();
   saved_ = originals_.clone();
+  saved_logits_ = original_logits_.clone();
   fooled_.assign(rows, 0);
   kept_.assign(rows, 0);
   nearest_.assign(rows, std::numeric_limits<double>::infinity());
@@ -133,14 +134,6 @@ at::Tensor Search::fools(const at::Tensor& logits, const at::Tensor& rows) const
   return targeted() ? verdict.eq(gather(targets_, rows)) : verdict.ne(gather(labels_, rows));
 }
 
-at::Tensor Search::fools_saved(const at::Tensor& x, const at::Tensor& rows) {
-  at::Tensor saved = gather(x, rows).to(task_.inputs.scalar_type());
-  count(rows, 0);
-  at::Tensor scores = network_.run(saved).logits;
-  settle_close_calls(network_, saved, scores);
-  return fools(scores, rows);
-}
-
 at::Tensor Search::offer(const at::Tensor& x, const at::Tensor& rows, const at::Tensor& logits) {
   at::Tensor fooled = fools(logits, rows).contiguous();
   const bool* is_fooled = fooled.data_ptr<bool>();
@@ -171,7 +164,13 @@ at::Tensor Search::offer(const at::Tensor& x, const at::Tensor& rows, const at::
 }
 
 at::Tensor Search::keep(const at::Tensor& rows) {
-  at::Tensor fooled = fools_saved(saved_, rows).contiguous();
+  // As predict() does it: what counts is what is read back from a file.
+  at::Tensor saved = gather(saved_, rows).to(task_.inputs.scalar_type());
+  count(rows, 0);
+  at::Tensor scores = network_.run(saved).logits;
+  settle_close_calls(network_, saved, scores);
+  saved_logits_.index_copy_(0, rows, scores);
+  at::Tensor fooled = fools(scores, rows).contiguous();
   const bool* is_fooled = fooled.data_ptr<bool>();
   const std::int64_t* row = rows.data_ptr<std::int64_t>();
   std::vector<std::int64_t> left;

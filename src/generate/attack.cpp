@@ -20,22 +20,14 @@ namespace {
 
 constexpr const char* kAnyClass = "any";
 
-// What an attack is to turn inputs into.
-struct Aim {
-  std::string rule = kAnyClass;  // "any", "next", "least", "random", or "class"
-  std::int64_t target = 0;       // of "class"
-};
-
-Aim parse_aim(const std::string& text, const Network* network) {
-  if (text == kAnyClass || text == "next" || text == "least" || text == "random") return {text, 0};
-  const OptionInfo info = {"target", std::int64_t{0}, "", 0.0, 1e9, {}};
+void parse_aim(const std::string& text, AttackPlan& plan) {
+  plan.aim = text;
+  if (text == kAnyClass || text == "next" || text == "least" || text == "random") return;
   bool number = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!number)
-    bad_usage("attack: target '{}' must be any, next, least, random or the number of a class", printable(text));
-  Aim aim{"class", std::get<std::int64_t>(parse_option("attack", info, text))};
-  if (network != nullptr && aim.target >= network->info().classes)
-    bad_usage("attack: the model has no class {}; it has {}, from 0", aim.target, network->info().classes);
-  return aim;
+  if (!number) bad_usage("target '{}' must be any, next, least, random or the number of a class", printable(text));
+  const OptionInfo info = {"target", std::int64_t{0}, "", 0.0, 1e9, {}};
+  plan.aim = "class";
+  plan.target = std::get<std::int64_t>(parse_option("attack", info, text));
 }
 
 // A method's spec with options that were given beside it.
@@ -55,6 +47,7 @@ AttackPlan plan_of(const Options& options) {
   Spec method = Spec::parse(options.text("method"));
   if (!options.text("norm").empty()) method = with_options(method, "norm", options.text("norm"));
   AttackPlan plan;
+  parse_aim(options.text("target"), plan);
   plan.radii = parse_radii(options.text("eps"));
   std::unique_ptr<Attack> as_it_is = make_attack(method);
   if (!as_it_is->bounded() || plan.radii.empty()) {
@@ -101,16 +94,16 @@ class AttackProposal : public Proposal {
 class AttackGenerator : public Generator {
  public:
   AttackGenerator(const Options& options, const GeneratorContext& context)
-      : network_(context.network), aim_(parse_aim(options.text("target"), context.network)), plan_(plan_of(options)) {
+      : network_(context.network), plan_(plan_of(options)) {
+    if (network_ != nullptr) plan_.check_target(network_->info().classes);
     double full = context.seeds.scalar_type() == at::kByte ? 255 : 32768;
     for (std::size_t i = 0; i < plan_.attacks.size(); ++i) kinds_.push_back(plan_.kind(i, full));
   }
 
   std::vector<std::string> kinds() const override { return kinds_; }
-  const std::vector<std::unique_ptr<Attack>>& attacks() const { return plan_.attacks; }
-  const Aim& aim() const { return aim_; }
+  const AttackPlan& plan() const { return plan_; }
   Network& network() const {
-    if (network_ == nullptr) fail(ErrorCode::internal, "an attack needs the network");
+    if (network_ == nullptr) bad_usage("an attack needs its network");
     return *network_;
   }
   void count(std::int64_t passes) const { count_passes(passes); }
@@ -134,7 +127,6 @@ class AttackGenerator : public Generator {
   }
 
   Network* network_;
-  Aim aim_;
   AttackPlan plan_;
   std::vector<std::string> kinds_;
 };
@@ -178,8 +170,8 @@ void AttackProposal::attack_all() {
   at::Tensor every_target = targets(inputs, standing);
   if (every_target.defined())
     aims_.assign(every_target.data_ptr<std::int64_t>(), every_target.data_ptr<std::int64_t>() + every_target.numel());
-  for (std::size_t level = 0; level < attacks_.attacks().size() && !standing.empty(); ++level) {
-    const Attack& attack = *attacks_.attacks()[level];
+  for (std::size_t level = 0; level < attacks_.plan().attacks.size() && !standing.empty(); ++level) {
+    const Attack& attack = *attacks_.plan().attacks[level];
     std::vector<std::int64_t> rows(standing.begin(), standing.end());
     at::Tensor index = at::tensor(rows, at::kLong);
     AttackTask task;
@@ -218,21 +210,21 @@ void AttackProposal::attack_all() {
 
 // The class each parent is to become; undefined: any other. One that is the parent's own is replaced by the next.
 at::Tensor AttackProposal::targets(const at::Tensor& inputs, const std::vector<std::size_t>& rows) const {
-  const Aim& aim = attacks_.aim();
-  if (aim.rule == kAnyClass) return {};
+  const AttackPlan& plan = attacks_.plan();
+  if (plan.aim == kAnyClass) return {};
   std::int64_t classes = attacks_.network().info().classes;
   at::Tensor least;
-  if (aim.rule == "least") {
+  if (plan.aim == "least") {
     least = attacks_.network().run(inputs).logits.argmin(1).contiguous();
     attacks_.count(inputs.size(0));
   }
   std::vector<std::int64_t> result;
   for (std::size_t i : rows) {
     std::int64_t label = parents()[i].label;
-    std::int64_t target = aim.target;
-    if (aim.rule == "next") target = (label + 1) % classes;
-    if (aim.rule == "least") target = least.data_ptr<std::int64_t>()[i];
-    if (aim.rule == "random") {
+    std::int64_t target = plan.target;
+    if (plan.aim == "next") target = (label + 1) % classes;
+    if (plan.aim == "least") target = least.data_ptr<std::int64_t>()[i];
+    if (plan.aim == "random") {
       Rng rng = parents()[i].stream(0).derive("target");
       target = (label + 1 + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(classes - 1)))) % classes;
     }
@@ -246,6 +238,11 @@ at::Tensor AttackProposal::targets(const at::Tensor& inputs, const std::vector<s
 std::string AttackPlan::kind(std::size_t attack, double full) const {
   const Attack& one = *attacks[attack];
   return one.bounded() ? fmt::format("{} {}", one.id(), radius_text(one.epsilon(), full)) : one.id();
+}
+
+void AttackPlan::check_target(std::int64_t classes) const {
+  if (aim == "class" && target >= classes)
+    bad_usage("the model has no class {} to turn inputs into; it has {}, from 0", target, classes);
 }
 
 AttackPlan plan_attack(const Spec& generator) {

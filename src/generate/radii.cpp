@@ -50,6 +50,7 @@ std::vector<double> parse_radii(const std::string& text) {
 
 std::string radius_text(double radius, double full) {
   double steps = radius * full;
+  if (radius == 0) return "0";
   if (std::abs(steps - std::round(steps)) < 1e-6) return fmt::format("{:.0f}/{:.0f}", std::round(steps), full);
   return fmt::format("{:.6g}", radius);
 }

@@ -288,7 +288,8 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
-                    ("faults", "faults"), ("quality", "quality"), ("repair", "repair")], helps)
+                    ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
+                    ("repair", "repair")], helps)
 
 
 @check("every verb has a help check")
@@ -545,7 +546,7 @@ def _(w):
                              "told.onnx", "--json").out)
     expect_equal([e["epoch"] for e in told["epochs"]], [1, 2], "the epochs of one document")
     for verb, part, name in (("train", "architectures", "lenet5"), ("cover", "criteria", "kmnc"), ("mutate", "mutators", "rotation"),
-                             ("fuzz", "guides", "kmnc"), ("quality", "metrics", "acac")):
+                             ("fuzz", "guides", "kmnc"), ("quality", "metrics", "acac"), ("attack", "attacks", "pgd")):
         listed = json.loads(w.done(verb, "--list", "--json").out)
         expect(name in [entry["name"] for entry in listed[part]], f"{name} is not among the {part} of {verb}")
         expect(name in w.done(verb, "--list").out, f"{name} is not in the list of {verb}")
@@ -1672,7 +1673,7 @@ def _(w):
     other = measured(w, "one.onnx", "--tests", "good", "--metrics", "mr,asr")
     expect_equal([metric["counted"] for metric in other["metrics"]], [False, False], "counts of another model")
     out = w.done("quality", "eight.onnx", "--tests", "good").out
-    expect("95% interval" in out and "confidence in the wrong class" in out and "its own counts" in out, out)
+    expect("95% interval" in out and "confidence in the wrong class" in out and "by its own counts" in out, out)
 
 
 @check("quality of pairs")
@@ -1713,6 +1714,95 @@ add_checks("quality refuses", [
     ("a mistyped metric", "did you mean 'acac'", "quality", "eight.onnx", "--tests", "x", "--metrics", "acacc"),
     ("JPEG of no quality", "must be from 1 to 100", "quality", "eight.onnx", "--tests", "x", "--metrics", "ric:quality=0"),
     ("no model for pairs", "name a model", "quality", "--tests", "digits", "--originals", "digits"),
+], misused)
+
+
+topic("attacks")
+
+ATTACK = ["--data", "digits:test[0:120]", "--seed", 3]
+
+
+def attacked(w, *more):
+    return json.loads(w.done("attack", "eight.onnx", *ATTACK, *more, "--json").out)
+
+
+@check("attack: accuracy by radius, and a folder that every reader takes")
+def _(w):
+    found = attacked(w, "--method", "pgd:steps=10", "--eps", "0..4/255,0.2", "-o", "adv", "--plot", "curve.svg")
+    levels = found["levels"]
+    expect_equal([level["name"] for level in levels], ["0", "1/255", "2/255", "3/255", "4/255", "51/255"], "the levels")
+    accuracies = [level["accuracy"] for level in levels]
+    expect(accuracies == sorted(accuracies, reverse=True) and accuracies[0] == found["clean"] > accuracies[-1], str(accuracies))
+    expect(all(level["low"] <= level["accuracy"] <= level["high"] for level in levels), "the intervals")
+    for level in levels:
+        expect(level["linf"]["mean"] <= (level["eps"] or 0) + 1e-9, f"beyond its radius: {level}")
+        expect(level["broken"] <= (level["broken_before_rounding"] or 0) or level["eps"] == 0, "more after rounding than before")
+    expect_equal(sum(c["broken"] for c in found["classes"]), levels[-1]["broken"], "the classes' sum")
+    expect("<svg" in (w / "curve.svg").read_text(), "no curve")
+    stats = json.loads(w.done("stats", "adv", "--json").out)
+    expect_equal((stats["broken_seeds"], stats["tried_seeds"]), (levels[-1]["broken"], found["tried"]), "the folder's seeds")
+    replay = json.loads(w.done("replay", "adv", "--json").out)
+    expect_equal(replay["as_before"], levels[-1]["broken"], "the replay")
+    for command in (["check", "adv"], ["faults", "adv"], ["report", "adv"], ["export", "adv", "--to", "csv", "-o", "adv.csv"],
+                    ["quality", "eight.onnx", "--tests", "adv", "--metrics", "mr,ald2"]):
+        w.done(*command)
+    again = json.loads(w.done("attack", "-o", "adv", "--json").out)
+    expect_equal(again, dict(found, seconds=again["seconds"]), "what the finished folder says")
+    for threads in (1, 3):
+        other = attacked(w, "--method", "pgd:steps=10", "--eps", "0..4/255,0.2", "-o", f"adv-{threads}", "--threads", threads)
+        expect_equal(store(w / f"adv-{threads}"), store(w / "adv"), "the store on other threads")
+        expect_equal(other["levels"], levels, "the levels on other threads")
+    w.refused(2, "attack", "eight.onnx", *ATTACK, "--eps", "0.1", "-o", "adv", names="generator")
+    expect("robust" in w.done("attack", "eight.onnx", *ATTACK, "--method", "fgsm").out, "no table without -o")
+
+
+@check("attack: the smallest change, and a class to reach")
+def _(w):
+    found = attacked(w, "--method", "deepfool", "--eps", "0.5,2", "-o", "near")
+    expect_equal([level["name"] for level in found["levels"]], ["0", "0.5", "510/255", "any size"], "the levels")
+    far = found["levels"][-1]
+    expect(far["accuracy"] < 0.05 and far["eps"] is None, "DeepFool leaves much standing")
+    expect(far["broken"] >= 0.97 * far["broken_before_rounding"], "rounding undoes it")
+    for target in ("7", "next", "least", "random"):
+        attacked(w, "--method", "bim", "--eps", 0.3, "--target", target, "-o", f"to-{target}")
+        faults = json.loads(w.done("faults", f"to-{target}", "--most", 0, "--json").out)["faults"]
+        expect(faults, f"nothing reaches {target}")
+        for fault in faults:
+            wanted = int(re.search("target=([0-9]+)", fault["lineage"][-1])[1])
+            expect_equal(fault["predicted"], wanted, "the class that was reached")
+            expect(wanted in ((7, 8) if target == "7" else range(10)) and wanted != fault["true"], f"{target} gives {wanted}")
+
+
+@check("attack is interrupted and goes on")
+def _(w):
+    command = ["attack", "eight.onnx", *ATTACK, "--method", "square:queries=200", "--eps", 0.08, "--batch", 8]
+    w.done(*command, "-o", "whole-attack")
+    process = subprocess.Popen([w.binary, *map(str, command), "-o", "cut-attack"], cwd=w.folder, env=w.environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    while not (w / "cut-attack" / "campaign.toml").exists() and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    expect(process.returncode in (0, 130), f"exit code {process.returncode}")
+    w.done("attack", "-o", "cut-attack")
+    expect_equal(store(w / "cut-attack"), store(w / "whole-attack"), "the store")
+
+
+add_checks("attack refuses", [
+    ("no model", "name a model to attack", "attack"),
+    ("no data", "--data is missing", "attack", "eight.onnx"),
+    ("an unknown attack", "did you mean 'square'", "attack", "eight.onnx", *ATTACK, "--method", "sqare"),
+    ("an eps below 0", "eps", "attack", "eight.onnx", *ATTACK, "--eps", "-1"),
+    ("an eps that is no number", "eps", "attack", "eight.onnx", *ATTACK, "--eps", "much"),
+    ("a range without steps", "0..16/255", "attack", "eight.onnx", *ATTACK, "--eps", "0..0.3"),
+    ("an eps that changes nothing", "changes nothing", "attack", "eight.onnx", *ATTACK, "--eps", "0"),
+    ("eps twice", "given twice", "attack", "eight.onnx", *ATTACK, "--method", "pgd:eps=0.1", "--eps", "0.2"),
+    ("an unknown norm", "--norm is 'l7'", "attack", "eight.onnx", *ATTACK, "--norm", "l7"),
+    ("a norm the attack has not", "norm", "attack", "eight.onnx", *ATTACK, "--method", "jsma", "--norm", "l2"),
+    ("a class that does not exist", "no class 10", "attack", "eight.onnx", *ATTACK, "--target", "10"),
+    ("a target that is no class", "must be any, next", "attack", "eight.onnx", *ATTACK, "--target", "cat"),
+    ("an unknown figure", "known are clean, robust", "attack", "eight.onnx", *ATTACK, "--fail-if", "faults>0"),
 ], misused)
 
 
@@ -2117,13 +2207,13 @@ def _(w):
     whole = w.done("fuzz", "--list").out
     expect(max(map(len, whole.splitlines())) > 140, "this table would fit anyway")
     for columns in (60, 80, 140):
-        for command in (["fuzz", "--list"], ["train", "--list"], ["cover", "--list"], ["mutate", "--list"], ["quality", "--list"]):
+        for command in (["fuzz", "--list"], ["train", "--list"], ["cover", "--list"], ["mutate", "--list"], ["quality", "--list"],
+                        ["attack", "--list"]):
             text = on_terminal(w, columns, *command)
             if text is None:
                 return
             widest = max(text.splitlines(), key=len)
-            # A table of eight columns cannot be as narrow as that.
-            expect(len(widest) <= columns or (command[0] == "mutate" and columns == 60), f"{len(widest)} of {columns}: {widest!r}")
+            expect(len(widest) <= columns, f"{len(widest)} of {columns}: {widest!r}")
     expect_equal(collections.Counter(on_terminal(w, 60, "fuzz", "--list").split())["Revisiting"], whole.split().count("Revisiting"),
                  "the words that wrap")
 
@@ -2223,6 +2313,7 @@ def refuses_repair(w, given):
 
 add_checks("repair refuses", [
     ("to overwrite the model", (2, "never overwritten", "--tests", "repair-run", "-o", "./eight.onnx")),
+    ("a page over the model", (2, "never overwritten", "--tests", "repair-run", "-o", "x.onnx", "--report", "eight.onnx")),
     ("to do nothing", (2, "--tests, --adversarial or --loop", "-o", "x.onnx")),
     ("an unknown attack", (2, "attack", "--tests", "repair-run", "--measure", "nothing", "-o", "x.onnx")),
     ("an unknown adversary", (2, "adversary", "--adversarial", "nothing", "-o", "x.onnx")),
@@ -2249,6 +2340,8 @@ HABITS = [
     Habit("train", "data", ["train", "lenet1", "--data", "{input}", "--epochs", 1, "-o", "{output}"]),
     Habit("fuzz", "model", ["fuzz", "{input}", *TEST, "--guide", "random", "--seeds", 9, "--iterations", 4, "--junit", "{output}", "-o",
                             "mishap-{case}"]),
+    Habit("attack", "model", ["attack", "{input}", *TEST, "--method", "fgsm", "--junit", "{output}", "--fail-if", "robust<0", "-o",
+                              "mishap-{case}"]),
     Habit("repair", "model", ["repair", "{input}", "--tests", "./mishap.npz", "--data", "digits:train[0:64]", "--clean", "digits:test[40:60]",
                               "--epochs", 1, "--control", "none", "-o", "{output}"]),
     Habit("repair --tests", "campaign", ["repair", "eight.onnx", "--tests", "{input}", "--data", "digits:train[0:64]", "--clean",

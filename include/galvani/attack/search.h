@@ -85,7 +85,6 @@ class Search {
   at::Tensor gather(const at::Tensor& all, const at::Tensor& rows) const;
   void count(const at::Tensor& rows, std::int64_t backward);
   at::Tensor fools(const at::Tensor& logits, const at::Tensor& rows) const;  // [K] bool
-  at::Tensor fools_saved(const at::Tensor& x, const at::Tensor& rows);       // [K] bool: of whole numbers
   at::Tensor keep(const at::Tensor& rows);  // those of saved_ that fool; gives the others
 
   // To whole numbers, without leaving the ball.
@@ -108,7 +107,8 @@ class Search {
   bool gradient_seen_ = false;
 
   at::Tensor found_;  // [R, ...] float: what fooled it
-  at::Tensor saved_;  // [R, ...] float, whole numbers: what fools it once saved
+  at::Tensor saved_;  // [R, ...] float, whole numbers: what fools it once saved, if kept_
+  at::Tensor saved_logits_;
   std::vector<char> fooled_, kept_;
   std::vector<double> nearest_;
   std::vector<std::int64_t> forward_, backward_;

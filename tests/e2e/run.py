@@ -2254,11 +2254,12 @@ def repair_run(w):
 def _(w):
     original = (w / "eight.onnx").read_bytes()
     said = json.loads(w.done(*REPAIR, *repair_run(w), "--measure", "fgsm:eps=0.05", "--attacked", 50, "-o", "mended.onnx", "--json",
-                             "--report", "mended.html", "--junit", "mended.xml", "--fail-if", "clean-lost>0.05", "--clean-loss", 0.1).out)
+                             "--report", "mended.html", "--junit", "mended.xml", "--fail-if", "clean-lost>0.05", "--clean-loss", 0.1,
+                             "--optimizer", "sgd:lr=0.02").out)
     sets = {s["kind"]: s["accuracy"] for s in said["sets"]}
     expect_equal(sets["held-out tests"]["before"], 0, "the accuracy on faults before")
     gain = sets["held-out tests"]["after"] - sets["held-out tests"]["control clean"]
-    expect(gain > 0.2, f"the gain beyond the control is {gain}: {sets}")
+    expect(gain > 0.15, f"the gain beyond the control is {gain}: {sets}")
     expect("attacked" in sets, f"no attack was measured: {sets}")
     clean = next(s["inputs"] for s in said["sets"] if s["kind"] == "clean")
     expect_equal(clean + said["blended_on"], 500, "the clean inputs")

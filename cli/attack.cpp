@@ -46,6 +46,7 @@ struct AttackFlags {
   std::string eps;
   std::string norm;
   std::string target = "any";
+  std::string labels;
   std::string plot;
   std::int64_t batch = kAttackedTogether;
   bool list = false;
@@ -76,6 +77,16 @@ void list_attacks(const Common& common) {
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+void check_labelled(const Network& network, const Dataset& data) {
+  std::int64_t none = (data.labels < 0).sum().item<std::int64_t>();
+  if (none > 0)
+    bad_input(
+        "{}: {} of {} inputs have no label, and an attack must know what is right; --labels model takes the model's "
+        "own verdicts",
+        data.name, format_count(none), format_count(data.size()));
+  check_labels(network, data);
 }
 
 // The generator's spec that the flags stand for. What is usual depends on the images.
@@ -177,6 +188,7 @@ void take_attack_from_record(const Verb& verb, Common& common, AttackFlags& flag
   flags.model.model = record.model;
   flags.model.options.flags = record.preprocess;
   flags.data = record.data;
+  flags.labels = record.settings.labels;
   common.seed = record.settings.seed;
 }
 
@@ -195,13 +207,19 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   make_attack(Spec::parse(flags.method));
   parse_radii(flags.eps);
   use_execution_of(flags.folder, flags.model.options);
-  auto [network, view] = load_with_data(flags.model, flags.data);
+  bool own_labels = !flags.labels.empty();
+  auto [network, view] = load_with_data(flags.model, flags.data, "test", !own_labels);
   const std::vector<std::string>& names = network->card().class_names;
   if (auto named = std::find(names.begin(), names.end(), flags.target);
       named != names.end() && !is_number(flags.target))
     flags.target = std::to_string(named - names.begin());
   Dataset data = view.load();
   check_fits(*network, data.images, data.name);
+  if (own_labels) {
+    data.labels = predict(*network, data.images).labels;
+  } else {
+    check_labelled(*network, data);
+  }
   CampaignSettings settings;
   if (from_record) {
     settings = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").settings;
@@ -212,6 +230,7 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
     settings.seeds = data.size();
     settings.energy = 1;
     settings.batch = flags.batch;
+    settings.labels = flags.labels;
     settings.seed = common.seed;
   }
   AttackPlan plan = plan_attack(Spec::parse(settings.generator));
@@ -281,6 +300,9 @@ void add_attack_verb(Verb& app, Common& common) {
       .check(OneOf{{"linf", "l2", "l0"}});
   verb.add_option("--target", flags->target, "what inputs are to become: any, next, least, random, or a class")
       .show_default();
+  verb.add_option("--labels", flags->labels,
+                  "what is right: the model's own verdict on the original (default: the data's labels)")
+      .check(OneOf{{"model"}});
   verb.add_option("--batch", flags->batch, "inputs attacked together").check(Range(1, 1 << 16)).show_default();
   verb.add_option("--plot", flags->plot, "write accuracy by eps as SVG");
   verb.add_flag("--list", flags->list, "list the attacks with their options");

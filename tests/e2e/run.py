@@ -1774,6 +1774,18 @@ def _(w):
             expect(wanted in ((7, 8) if target == "7" else range(10)) and wanted != fault["true"], f"{target} gives {wanted}")
 
 
+@check("attack without labels")
+def _(w):
+    w.done("data", "export", "digits:test[0:6]", "-o", "digits-labelled")
+    (w / "digits-bare").mkdir()
+    for file in (w / "digits-labelled").rglob("*.png"):
+        shutil.copy(file, w / "digits-bare" / file.name)
+    w.refused(3, "attack", "eight.onnx", "--data", "digits-bare", "--method", "fgsm", "-o", "bare", names="--labels model")
+    found = json.loads(w.done("attack", "eight.onnx", "--data", "digits-bare", "--method", "fgsm", "--labels", "model", "-o", "bare", "--json").out)
+    expect_equal((found["clean"], found["tried"]), (1, 6), "what the model says of itself")
+    w.done("attack", "-o", "bare")
+
+
 @check("attack is interrupted and goes on")
 def _(w):
     command = ["attack", "eight.onnx", *ATTACK, "--method", "square:queries=200", "--eps", 0.08, "--batch", 8]

@@ -25,6 +25,10 @@ class StudyError(Exception):
     pass
 
 
+class Missing(Exception):
+    """A step that was not run, where none shall be."""
+
+
 def digest(path):
     """Of a file, or of what makes a campaign what it is. Nothing for words that are no files."""
     if (path / "campaign.toml").is_file():
@@ -33,10 +37,11 @@ def digest(path):
 
 
 class Study:
-    def __init__(self, galvani, work, jobs):
+    def __init__(self, galvani, work, jobs, only_results=False):
         self.galvani = pathlib.Path(galvani).resolve()
         self.work = pathlib.Path(work)
         self.jobs = jobs
+        self.only_results = only_results
         self.threads = max(1, (os.cpu_count() or 1) // jobs)
         self.seconds = 0  # of all steps, those of earlier sessions too
         self.steps = self.repeated = 0
@@ -62,7 +67,10 @@ class Study:
             if {key: found[key] for key in asked} == asked and (output is None or (self.work / (name + output)).exists()):
                 self._count(found["seconds"], new=False)
                 return found["result"]
-            kept.unlink()
+            if not self.only_results:
+                kept.unlink()
+        if self.only_results and verb != "compare":
+            raise Missing(name)
         # What a stopped step left is gone on with, unless it was another step.
         if output is not None and not (begun.exists() and json.loads(begun.read_text()) == asked):
             self._clear(self.work / (name + output))
@@ -248,7 +256,7 @@ def open_study(name, given):
     work = (given.work or ROOT / "build/study" / f"{name}-{given.scale}").resolve()
     output = (given.output or (ROOT / "docs/results" if given.scale == "small" else work / "results")).resolve()
     output.mkdir(parents=True, exist_ok=True)
-    return Study(given.galvani, work, given.jobs), output
+    return Study(given.galvani, work, given.jobs, given.only_results), output
 
 
 def run(main):

@@ -9,6 +9,7 @@ import concurrent.futures
 import csv
 import hashlib
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -50,21 +51,23 @@ class Study:
         self._stopping = False
         self.work.mkdir(parents=True, exist_ok=True)
 
-    def step(self, name, verb, *arguments, output=None):
+    def step(self, name, verb, *arguments, output=None, writes=()):
         """Runs `galvani VERB ARGUMENTS` in the work folder; returns what it says. `output` is what -o gets: the step's name
-        with this ending, '' for a folder."""
+        with this ending, '' for a folder. `writes`: arguments that name other files it makes."""
         words = [str(a) for a in arguments]
+        # A slice may follow the file's name.
+        files = {w: digest(self.work / w.split("[")[0]) for w in words if w not in writes and digest(self.work / w.split("[")[0])}
+        made = list(writes)
         if output is not None:
             words += ["-o", name + output]
+            made.append(name + output)
         command = [verb, *words]
-        # A slice may follow the file's name.
-        files = {w: digest(self.work / w.split("[")[0]) for w in words[:-1] if digest(self.work / w.split("[")[0])}
         asked = {"command": command, "files": files}
         kept, begun = self.work / f"{name}.json", self.work / f"{name}.begun"
         kept.parent.mkdir(parents=True, exist_ok=True)
         if kept.exists():
             found = json.loads(kept.read_text())
-            if {key: found[key] for key in asked} == asked and (output is None or (self.work / (name + output)).exists()):
+            if {key: found[key] for key in asked} == asked and all((self.work / file).exists() for file in made):
                 self._count(found["seconds"], new=False)
                 return found["result"]
             if not self.only_results:
@@ -171,6 +174,10 @@ def number(value):
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def counted(n, what):
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
 # Figures: panels of lines, all in one SVG. Colours that differ in lightness, too.
 COLOURS = ["#1b6ca8", "#d9822b", "#4b8b3b", "#8a4fa0"]
 
@@ -205,6 +212,16 @@ def dash(i):
     return ' stroke-dasharray="5 3"' if i else ""
 
 
+def ticks(low, high):
+    """Two to five round numbers between them."""
+    step = 10 ** math.floor(math.log10(high - low))
+    while (high - low) / step < 2:
+        step /= 2
+    if (high - low) / step > 5:
+        step *= 2
+    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
 def panel(name, lines, left, top, width, height):
     points = [p for _, line in lines for p in line]
     low, high = min(p[2] for p in points), max(p[3] for p in points)
@@ -219,12 +236,10 @@ def panel(name, lines, left, top, width, height):
         return (inner_left + (x - first) / max(last - first, 1e-9) * inner_width, inner_top + (high - y) / (high - low) * inner_height)
     out = [f'<text x="{inner_left}" y="{top + 11}" font-weight="bold">{escape(name)}</text>',
            f'<rect x="{inner_left}" y="{inner_top}" width="{inner_width}" height="{inner_height}" fill="none" stroke="#999"/>']
-    digits = 0 if spread >= 20 else 1 if spread >= 2 else 2 if spread >= 0.05 else 3 if spread >= 0.005 else 4
-    for k in range(3):
-        value = low + (high - low) * (0.08 + 0.42 * k)
+    for value in ticks(low, high):
         y = at(first, value)[1]
         out.append(f'<line x1="{inner_left}" y1="{y:.1f}" x2="{inner_left + inner_width}" y2="{y:.1f}" stroke="#e4e4e4"/>'
-                   f'<text x="{inner_left - 5}" y="{y + 4:.1f}" text-anchor="end" fill="#444">{value:.{digits}f}</text>')
+                   f'<text x="{inner_left - 5}" y="{y + 4:.1f}" text-anchor="end" fill="#444">{value:.7g}</text>')
     for x in sorted({p[0] for p in points}):
         out.append(f'<text x="{at(x, low)[0]:.1f}" y="{inner_top + inner_height + 13}" text-anchor="middle" fill="#444">{x:g}</text>')
     for i, (_, line) in enumerate(lines):
@@ -260,7 +275,8 @@ def open_study(name, given):
 
 
 def run(main):
-    """main() with mistakes and Ctrl-C told in a line."""
+    """main() with mistakes and Ctrl-C told in a line; being asked to end is as good as Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:

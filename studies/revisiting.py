@@ -30,7 +30,7 @@ class Amounts:
     parts: int        # the k of RQ1 and of algorithm 1
     most: int         # tests that a round of algorithm 1 keeps
     retrain: int      # epochs of retraining
-    clever: tuple     # inputs, batches, samples
+    clever: tuple     # inputs, batches, samples; nothing: left out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,22 +77,23 @@ class Subject:
 
 LENETS = ("lenet1", "lenet4", "lenet5")
 SMOKE = Amounts(train=3000, epochs=2, tests=60, clean=500, energy=5, steps=5, parts=2, most=10, retrain=1, clever=(2, 5, 8))
-SMALL = Amounts(train=12000, epochs=6, tests=300, clean=10000, energy=8, steps=10, parts=5, most=80, retrain=2,
-                clever=(8, 10, 32))
+SMALL = Amounts(train=12000, epochs=6, tests=300, clean=10000, energy=8, steps=10, parts=4, most=80, retrain=2,
+                clever=())
 SMALL_COLOUR = Amounts(train=2000, epochs=0, tests=100, clean=1000, energy=5, steps=10, parts=2, most=20, retrain=2,
-                       clever=(2, 5, 16))
+                       clever=())
 PAPER = Amounts(train=60000, epochs=10, tests=10000, clean=10000, energy=64, steps=40, parts=10, most=0, retrain=5,
                 clever=(100, 500, 1024))
 
 
 def subjects(scale, resnet20):
     if scale == "smoke":
-        return [Subject("digits", "lenet1", 1, "1234", SMOKE), Subject("digits", "lenet1", 2, "23", SMOKE)]
+        return [Subject("digits", "lenet1", 1, "1234", SMOKE), Subject("digits", "lenet1", 2, "3", SMOKE)]
     if scale == "small":
-        asked = {"lenet1": ("1234", "1234", "123"), "lenet4": ("234", "234", "23"), "lenet5": ("1234", "1234", "23")}
+        asked = {"lenet1": ("1234", "1234", "123"), "lenet4": ("234", "234", "23"), "lenet5": ("234", "234", "23")}
         lenets = [Subject(data, model, seed, asked[model][seed - 1], SMALL) for seed in (1, 2, 3)
                   for data in ("mnist", "fashion-mnist") for model in LENETS]
-        return lenets + [Subject("cifar10", "resnet20", seed, "23", SMALL_COLOUR, resnet20) for seed in (1, 2, 3) if resnet20]
+        return lenets + [Subject("cifar10", "resnet20", seed, questions, SMALL_COLOUR, resnet20)
+                         for seed, questions in ((1, "23"), (2, "3")) if resnet20]
     lenets = [Subject(data, model, seed, "1234", PAPER) for seed in range(1, 11) for data in ("mnist", "fashion-mnist")
               for model in LENETS]
     colour = dataclasses.replace(PAPER, train=50000)
@@ -103,27 +104,28 @@ class Measurements:
     def __init__(self, study):
         self.study = study
 
-    def step(self, subject, name, verb, *arguments, output=None, model=None):
-        seeded = ("--seed", subject.seed)
-        flags = () if verb == "export" else subject.preprocessing
-        if verb == "export":
-            return self.study.step(f"{subject.name}/{name}", verb, *arguments, output=output)
-        if verb == "train":
-            return self.study.step(f"{subject.name}/{name}", verb, *arguments, *seeded, output=output)
-        return self.study.step(f"{subject.name}/{name}", verb, model or subject.original, *arguments, *flags, *seeded, output=output)
+    def step(self, subject, name, verb, *arguments, output=None, writes=(), model=None):
+        """A step of a subject, on its original model unless another is named."""
+        words = [model or subject.original, *arguments, *subject.preprocessing, "--seed", subject.seed]
+        return self.study.step(f"{subject.name}/{name}", verb, *words, output=output, writes=writes)
+
+    def exported(self, subject, name, *arguments):
+        """Faults of the campaign of this name, as a file."""
+        return self.study.step(f"{subject.name}/{name}-tests", "export", f"{subject.name}/{name}", *arguments, "--distinct", "--to", "npz",
+                               output=".npz")
 
     def prepare(self, subject):
         """The model under test, trained from a seed of its own; {accuracy}."""
         if subject.given:
             said = self.step(subject, "original", "predict", "--data", subject.clean)
         else:
-            said = self.step(subject, "original", "train", subject.model, "--data", subject.train, "--test", subject.clean,
-                             "--epochs", subject.amounts.epochs, output=".onnx")
+            said = self.step(subject, "original", "train", "--data", subject.train, "--test", subject.clean, "--epochs",
+                             subject.amounts.epochs, output=".onnx", model=subject.model)
         return {"accuracy": said["accuracy"]}
 
     def plain(self, subject):
         """The control of all retraining: as much of it, with the training images alone. (model, accuracy)"""
-        said = self.step(subject, "plain", "train", subject.original, "--data", subject.train, "--test", subject.clean, "--epochs",
+        said = self.step(subject, "plain", "train", "--data", subject.train, "--test", subject.clean, "--epochs",
                          subject.amounts.retrain, "--optimizer", "sgd:lr=0.01", output=".onnx")
         return f"{subject.name}/plain.onnx", said["accuracy"]
 
@@ -159,11 +161,8 @@ class Measurements:
         amounts, unit = subject.amounts, ("--neurons", "unit")
         profile, state = f"{subject.name}/rq1-profile", f"{subject.name}/rq1-state"
         self.step(subject, "rq1-profile", "profile", "--data", subject.train, *unit, output="")
-        # A criterion's state is a file beside the step's answer; the step is repeated where it is gone.
-        if not (self.study.work / state).exists():
-            (self.study.work / f"{subject.name}/rq1-coverage.json").unlink(missing_ok=True)
         covered = self.step(subject, "rq1-coverage", "cover", "--data", subject.train, "--profile", profile, "--criteria", CRITERIA,
-                            *unit, "--save-state", state)
+                            *unit, "--save-state", state, writes=(state,))
         plain, accuracy = self.plain(subject)
         start = {"coverage": coverage_of(covered), "tests": 0, "quality": self.quality(subject, "plain", plain), "clean": accuracy}
         seeds = min(amounts.train, 4 * amounts.tests)
@@ -172,10 +171,7 @@ class Measurements:
         guided = self.step(subject, "rq1-guided", "fuzz", *campaign, "--guide", "nbc", *unit, "--absorb", "train", "--iterations",
                            2 * seeds, output="")
         random = self.step(subject, "rq1-random", "fuzz", *campaign, "--guide", "random", "--iterations", 2 * seeds, output="")
-        found = {"guided": self.step(subject, "rq1-guided-tests", "export", f"{subject.name}/rq1-guided", "--kept", "--distinct", "--to",
-                                     "npz", output=".npz"),
-                 "random": self.step(subject, "rq1-random-tests", "export", f"{subject.name}/rq1-random", "--distinct", "--to", "npz",
-                                     output=".npz")}
+        found = {"guided": self.exported(subject, "rq1-guided", "--kept"), "random": self.exported(subject, "rq1-random")}
         most = min(said["exported"] for said in found.values())
         series = {"guided": [start], "random": [start]}
         for kind, points in series.items():
@@ -198,26 +194,29 @@ class Measurements:
                  for kind, keep in (("improving", "coverage-improving"), ("remaining", "coverage-remaining"), ("all", "all"))}
         if not subject.given:
             model, accuracy = self.plain(subject)
-            found["plain"] = {**self.quality(subject, "plain", model), "clean": accuracy, "clever": self.clever(subject, "plain", model)}
+            found["plain"] = {**self.quality(subject, "plain", model), "clean": accuracy, **self.clever(subject, "plain", model)}
         return found
 
     def refined(self, subject, name, keep):
         amounts = subject.amounts
         k = min(amounts.parts, 3) if amounts.most else amounts.parts
+        clean = f"{subject.data}:test[0:{min(amounts.clean, 5 * amounts.train // k // 10)}]"  # mutated as well, so as many as half a part
         said = self.step(subject, name, "repair", "--loop", f"k={k},most={amounts.most}", "--keep", keep, "--criterion", "nbc",
-                         "--neurons", "unit", "--generator", "mutate:set=deephunter", "--data", subject.train, "--clean", subject.clean,
+                         "--neurons", "unit", "--generator", "mutate:set=deephunter", "--data", subject.train, "--clean", clean,
                          "--epochs", 4 * amounts.retrain, "--control", "none", output=".onnx")
         model = f"{subject.name}/{name}.onnx"
         return {**self.quality(subject, f"{name}-model", model), "clean": said["figures"]["clean-after"],
-                "held-out": said["figures"]["tests-after"], "clever": self.clever(subject, name, model),
+                "held-out": said["figures"]["tests-after"], **self.clever(subject, name, model),
                 "kept": [r["kept"] for r in said["rounds"]], "improving": [r["improving"] for r in said["rounds"]]}
 
     def clever(self, subject, name, model):
+        if not subject.amounts.clever:
+            return {}
         inputs, batches, samples = subject.amounts.clever
         said = self.step(subject, f"{name}-clever", "quality", "--clever", "--data", subject.tests, "--inputs", inputs, "--batches",
                          batches, "--samples", samples, model=model)
         scores = [one["score"] for one in said["clever"]["inputs"]]
-        return sum(scores) / len(scores)
+        return {"clever": sum(scores) / len(scores)}
 
     # RQ3: how often tests break the model, by method; what mutation without a guide and noise do at the same cost.
     def rq3(self, subject):
@@ -249,8 +248,7 @@ class Measurements:
         for method in COVERAGE_DRIVEN:
             step = f"rq3-{method}" if name == "original" else f"rq4-{name}-{method}"
             found[method] = 1 - self.fuzzed(subject, step, method, model)["mr"]
-        for method in ("fgsm", "pgd"):
-            found[method] = 1 - self.attacked(subject, f"rq4-{name}-{method}", method, subject.small_eps, model)["mr"]
+        found["pgd"] = 1 - self.attacked(subject, f"rq4-{name}-pgd", "pgd", subject.small_eps, model)["mr"]
         return found
 
 
@@ -275,11 +273,15 @@ def main():
         except common.Missing as step:
             missing.append(f"{question} of {subject.name}: {step}")
             return None
-    found = {"prepare": list(zip(all_subjects, study.each(lambda s: tried("prepare", s), all_subjects)))}
-    for number in "3214":  # the quick ones first, so that a study that is stopped has something to show
-        asked = [s for s in all_subjects if number in s.questions]
-        found[f"rq{number}"] = list(zip(asked, study.each(lambda s, q=f"rq{number}": tried(q, s), asked)))
-    found = {question: [(s, r) for s, r in rows if r is not None] for question, rows in found.items()}
+    # Seed by seed, the quick questions first, so that a study that is stopped has something to show.
+    asked = sorted(((f"rq{number}", s) for s in all_subjects for number in s.questions),
+                   key=lambda task: (bool(task[1].given), task[1].seed, "3241".index(task[0][-1])))
+    tasks = [("prepare", s) for s in all_subjects] + asked
+    results = study.each(lambda task: tried(*task), tasks)
+    found = {question: [] for question in ("prepare", "rq1", "rq2", "rq3", "rq4")}
+    for (question, subject), result in zip(tasks, results):
+        if result is not None:
+            found[question].append((subject, result))
     revisiting_results.write(study, output, given.scale, found, missing)
     print(f"{study.steps} steps, {study.repeated} of them from before, {study.seconds / 60:.1f} minutes of steps; results in {output}")
     return 0

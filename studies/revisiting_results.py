@@ -5,7 +5,7 @@ import platform
 import re
 
 import common
-from common import number, p_text, table
+from common import counted, number, p_text, table
 
 COVERAGE = ("deephunter", "dh-d", "dh-n")
 GRADIENT = ("fgsm", "pgd")
@@ -180,7 +180,7 @@ def rq1(study, found):
                      for kind in rows]] for c in CRITERIA]
     amounts = [r["series"]["guided"][-1]["tests"] for _, r in found["rq1"]]
     return "\n".join([
-        f"{len(found['rq1'])} subjects; {min(amounts)} to {max(amounts)} tests in the largest set. Coverage of the data and with all tests, mean of the subjects:", "",
+        f"{counted(len(found['rq1']), 'subject')}; {min(amounts)} to {max(amounts)} tests in the largest set. Coverage of the data and with all tests, mean of the subjects:", "",
         table(["criterion", ">guided by nbc", ">random (control)"], covered), "",
         "Quality of the retrained models. Series: how many never change direction. ρ: Spearman's, between nbc and the metric relative to the subject's mean (p, Holm). "
         "Last: guided / random at the same number of tests (p of pairs, Holm).", "",
@@ -201,7 +201,7 @@ def figures(study, found, output):
         return [(key.upper(), [(title, [(i, tests[f"{key}@{i}"][f"mean_{side}"], *tests[f"{key}@{i}"][f"interval_{side}"]) for i in steps])
                                for side, title in (("a", "tests that raise coverage"), ("b", "as many without a guide (control)"))])
                 for key in keys]
-    subject = f"{first.model} on {first.data}, {len(alike)} models"
+    subject = f"{first.model} on {first.data}, {counted(len(alike), 'model')}"
     coverage = panels("figure-1", CRITERIA, lambda r, kind, key, i: r["series"][kind][i]["coverage"][key])
     keys = [m for m in METRICS if all(series_of(r, kind, m) for r in alike for kind in ("guided", "random"))]
     quality = panels("figure-2", keys,
@@ -232,7 +232,7 @@ def rq2(study, found):
               p_text(both[m]["holm_p"])] for m in metrics]
     kept = {kind: mean([sum(r[kind]["kept"]) for _, r in found["rq2"]]) for kind in ("improving", "remaining", "all")}
     return "\n".join([
-        f"{len(found['rq2'])} subjects. Tests kept over all rounds, mean: {kept['improving']:.0f} improving, {kept['remaining']:.0f} remaining, {kept['all']:.0f} of all.", "",
+        f"{counted(len(found['rq2']), 'subject')}. Tests kept over all rounds, mean: {kept['improving']:.0f} improving, {kept['remaining']:.0f} remaining, {kept['all']:.0f} of all.", "",
         table(["metric", "better models", ">improving", ">remaining", ">any", ">plain", ">p (U, as the paper)", ">A12", ">p (pairs)", ">p (pairs, Holm)",
                ">p against any (Holm)"], lines)])
 
@@ -257,7 +257,7 @@ def rq3(study, found):
 def rq4(study, found):
     if not found["rq4"]:
         return "Not measured."
-    models, sets = ["original", "plain", *COVERAGE, *GRADIENT], ["clean", *COVERAGE, *GRADIENT]
+    models, sets = ["original", "plain", *COVERAGE, *GRADIENT], ["clean", *COVERAGE, "pgd"]
     # Each model against the control, a test for every model and set.
     rows = [(f"{m}@{s}", r[m][s], r["plain"][s]) for m in models if m != "plain" for s in sets for _, r in found["rq4"]]
     tests = study.tests("rq4", rows, "wilcoxon", "model", "plain")
@@ -267,8 +267,8 @@ def rq4(study, found):
         test = tests.get(f"{model}@{on}")
         mark = "" if test is None or test["holm_p"] >= LEVEL else " ▲" if test["effect"] > 0.5 else " ▼"
         return f"{value:.3f}{mark}"
-    return "\n".join([f"Accuracy, mean of {len(found['rq4'])} subjects. Columns: clean test images, and tests that each method makes anew against the model of the row "
-                      "(attacks with the smaller ε). ▲ ▼: above or below plain retraining, p < 0.05 of pairs, Holm over all cells.", "",
+    return "\n".join([f"Accuracy, mean of {counted(len(found['rq4']), 'subject')}. Columns: clean test images, and tests that each method makes anew against the model of the row "
+                      "(PGD with the smaller ε). ▲ ▼: above or below plain retraining, p < 0.05 of pairs, Holm over all cells.", "",
                       table(["retrained with", *[f">{s}" for s in sets]], [[m, *[cell(m, s) for s in sets]] for m in models])])
 
 

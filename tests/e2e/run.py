@@ -1183,6 +1183,9 @@ def _(w):
         w.done("export", "all-run", "--to", form, "-o", target)
         said = json.loads(w.done("predict", "eight.onnx", "--data", f"./{target}", "--json").out)
         expect_equal((said["images"], said["accuracy"]), (stats["faults"], 0), f"images of the {form} and accuracy on them")
+    w.done("export", "all-run", "--kept", "--to", "csv", "-o", "kept.csv")
+    kept = list(csv.DictReader((w / "kept.csv").open()))
+    expect_equal((len(kept), {row["kept"] for row in kept}), (stats["kept_faults"], {"1"}), "the kept faults")
     w.done("export", "all-run", "--what", "outputs", "--distinct", "--to", "npz", "-o", "outputs.npz")
     w.refused(4, "export", "all-run", "--to", "csv", "-o", "no/such/folder/f.csv", names="no/such/folder")
     # A fault's file that changed is noticed.
@@ -1534,6 +1537,21 @@ def _(w):
     w.refused(2, "compare", "paged", "paged/", names="twice")
     w.refused(2, "compare", "paged", "paged-2", "--by", "luck", names="luck")
     w.refused(2, "compare", "paged", "paged-2", "--measure", "luck", names="luck")
+
+
+@check("compare: plain numbers")
+def _(w):
+    (w / "values.csv").write_text("measure,x,y\nlow,1,4\nlow,2,5\nlow,3,6\nhigh,9,1\nhigh,8,2\nhigh,7,\nhigh,,3\n")
+    found = json.loads(w.done("compare", "--values", "values.csv", "--json").out)
+    expect_equal([(t["measure"], round(t["p"], 9), round(t["holm_p"], 9), t["effect"]) for t in found["tests"]],
+                 [("low", 0.1, 0.2, 0), ("high", 0.1, 0.2, 1)], "the tests")
+    expect("high" in w.done("compare", "--values", "values.csv").out, "no table")
+    expect_equal(w.run("compare", "--values", "values.csv", "--fail-if", "low-p<0.2").code, 1, "the exit code")
+    w.refused(3, "compare", "--values", "values.csv", "--test", "wilcoxon", names="line 7")
+    w.refused(3, "compare", "--values", "no.csv", names="no.csv")
+    w.refused(2, "compare", "--values", "values.csv", "--test", "t", names="--test")
+    w.refused(2, "compare", "--values", "values.csv", "some-run", names="not both")
+    w.refused(2, "compare", names="--values")
 
 
 @check("faults are listed, clustered and minimised")

@@ -108,8 +108,8 @@ TEST_F(GeneratorTest, EveryGeneratorIsAFunctionOfItsParentsAlone) {
         EXPECT_EQ(candidate.parent, i / 8) << name;
         EXPECT_EQ(candidate.slot, static_cast<std::int64_t>(i % 8)) << name;
       } else if (i > 0) {
-        const Candidate& before = once.each[i - 1];
-        EXPECT_LT(std::pair(before.parent, before.slot), std::pair(candidate.parent, candidate.slot)) << name;
+        const Candidate& last = once.each[i - 1];
+        EXPECT_LT(std::pair(last.parent, last.slot), std::pair(candidate.parent, candidate.slot)) << name;
       }
       valid += candidate.valid ? 1 : 0;
     }

@@ -29,7 +29,8 @@ class DeepXplore : public Differential {
         random_lead_(options.text("lead") == "random"),
         lambda1_(static_cast<float>(options.real("lambda1"))),
         lambda2_(static_cast<float>(options.real("lambda2"))),
-        squares_(options.integer("squares")) {
+        squares_(options.integer("squares")),
+        light_(options.real("light")) {
     if (shape().size() != 3) bad_usage("deepxplore changes light, and covers parts, of images; these are sounds");
     auto fits = [&](const char* option, std::size_t axis) { return std::min(options.integer(option), shape()[axis]); };
     rectangle_ = {fits("size", 1), fits("size", 2)};
@@ -79,7 +80,7 @@ class DeepXplore : public Differential {
     if (constraint == kLight) {
       double sum = 0;
       for (float value : direction) sum += static_cast<double>(value);
-      auto by = static_cast<float>(step() * sum / static_cast<double>(direction.size()));
+      auto by = static_cast<float>(light_ * step() * sum / static_cast<double>(direction.size()));
       // Not clipped before it is shown, so that the change stays one number.
       for (std::size_t i = 0; i < direction.size(); ++i) x[i] += by;
     } else if (constraint == kOcclusion) {
@@ -115,6 +116,7 @@ class DeepXplore : public Differential {
   float lambda2_;
   Rectangle rectangle_, square_;
   std::int64_t squares_;
+  double light_;
 };
 
 }  // namespace
@@ -138,8 +140,9 @@ GeneratorEntry deepxplore_generator_entry() {
       {"lambda2", 0.1, "weight of the neurons", 0.0, 1e6, {}},
       {"size", std::int64_t{10}, "pixels a side of the rectangle of occl", 1.0, 1 << 20, {}},
       {"square", std::int64_t{6}, "pixels a side of a square of blackout", 1.0, 1 << 20, {}},
-      {"squares", std::int64_t{1}, "that a step of blackout tries", 1.0, 1e4, {}}};
-  OptionSchema shared = differential_options(50, 10.0 / 255, 0.75);
+      {"squares", std::int64_t{10}, "that a step of blackout tries", 1.0, 1e4, {}},
+      {"light", 10.0, "how much longer a step of light is, whose gradient's mean is small", 0.0, 1e6, {}}};
+  OptionSchema shared = differential_options(50, 10.0 / 255, 0.75, "probabilities");
   options.insert(options.end(), shared.begin(), shared.end());
   return {"deepxplore", "changes on which models come to differ (docs/differential.md)", options,
           [](const Options& chosen, const GeneratorContext& context) -> std::unique_ptr<Generator> {

@@ -326,15 +326,10 @@ at::Tensor Differential::run_make(const std::string& provenance, const at::Tenso
   bad_usage("'{}' is the end of a search, which its name alone cannot make again", printable(provenance));
 }
 
-OptionSchema differential_options(std::int64_t steps, double step, double threshold) {
+OptionSchema differential_options(std::int64_t steps, double step, double threshold, const std::string& scores) {
   return {{"steps", steps, "at most so many along the gradient", 1.0, 1e6, {}},
           {"step", step, "length of one, as a share of the full scale", 0.0, 1e4, {}, true},
-          {"scores",
-           std::string("logits"),
-           "of classes: before the softmax or after it",
-           {},
-           {},
-           {"logits", "probabilities"}},
+          {"scores", scores, "of classes: before the softmax or after it", {}, {}, {"logits", "probabilities"}},
           {"taps", std::string("default"), "the layers that neurons are chosen of", {}, {}, {}},
           {"threshold", threshold, "above which a neuron's scaled value makes it active", 0.0, 1.0, {}}};
 }

@@ -103,7 +103,7 @@ class Differential : public Generator {
 inline constexpr const char* kOtherModels = "with";
 
 // With the defaults of a method; `step` is a share of the full scale.
-OptionSchema differential_options(std::int64_t steps, double step, double threshold);
+OptionSchema differential_options(std::int64_t steps, double step, double threshold, const std::string& scores);
 
 // "a,b" → a, b; usage error that names the option if nothing is listed, or something else than what may be.
 std::vector<std::string> listed(const std::string& owner, const std::string& option, const std::string& text,

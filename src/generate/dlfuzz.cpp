@@ -133,7 +133,7 @@ GeneratorEntry dlfuzz_generator_entry() {
                            0.0,
                            1e6,
                            {}}};
-  OptionSchema shared = differential_options(5, 0.02, 0.5);
+  OptionSchema shared = differential_options(5, 0.02, 0.5, "logits");
   options.insert(options.end(), shared.begin(), shared.end());
   return {"dlfuzz", "a few steps towards the next classes and chosen neurons (docs/differential.md)", options,
           [](const Options& chosen, const GeneratorContext& context) -> std::unique_ptr<Generator> {

@@ -52,7 +52,8 @@ void list_metrics(const Common& common) {
       options += fmt::format("{}{}={}", options.empty() ? "" : ", ", option.name, to_string(option.fallback));
     table.add({entry.name, entry.help, options});
   }
-  say("{}\nAnd --clever: an estimate of the distance to the nearest input with another verdict.\n", table.str());
+  table.add({"--clever", "an estimate of the distance to the nearest input with another verdict", ""});
+  say("{}", table.str());
 }
 
 // What was asked for must make sense before anything is loaded.
@@ -91,30 +92,29 @@ std::unique_ptr<Network> model_for(const CampaignReader& reader, const SampleTyp
   return Network::load(flags.model, options);
 }
 
-std::string interval_text(const std::optional<Interval>& interval) {
-  return interval ? fmt::format("{:.4f} .. {:.4f}", interval->low, interval->high) : "";
+// Four digits that count, of numbers below ten as of those above a thousand.
+std::string number_text(double value) {
+  if (std::isnan(value)) return "-";
+  return fmt::format("{:.{}f}", value, std::abs(value) >= 1000 ? 0 : std::abs(value) >= 10 ? 2 : 4);
 }
 
-std::string number_text(double value) {
-  return std::isnan(value) ? "-" : fmt::format("{:.4f}", value);
+std::string interval_text(const std::optional<Interval>& interval) {
+  return interval ? number_text(interval->low) + " .. " + number_text(interval->high) : "-";
 }
 
 void print(const Quality& quality, const TestSet& tests, const Network& network) {
-  std::string drawn =
-      quality.looked_at < quality.tests
-          ? fmt::format("{} of {}, drawn at random", format_count(quality.looked_at), format_count(quality.tests))
-          : format_count(quality.looked_at);
-  say("{}: {} tests, of which {} gets {} wrong\n\n", tests.name(), drawn, network.info().path,
-      format_count(quality.misclassified));
+  say("{}: {} tests", tests.name(), format_count(quality.looked_at));
+  if (quality.looked_at < quality.tests) say(" (drawn from {})", format_count(quality.tests));
+  say(", of which {} gets {} wrong\n\n", network.info().path, format_count(quality.misclassified));
   Table table({"metric", ">value", ">95% interval", ">n", "meaning"});
   bool counted = false;
   for (const QualityFigure& figure : quality.figures) {
-    table.add({figure.spec, number_text(figure.value), interval_text(figure.interval), format_count(figure.n),
-               figure.meaning + (figure.counted ? " *" : "")});
+    table.add({figure_name(quality.figures, figure), number_text(figure.value), interval_text(figure.interval),
+               format_count(figure.n), figure.meaning + (figure.counted ? " *" : "")});
     counted = counted || figure.counted;
   }
   say("{}", table.str());
-  if (counted) say("* of all the campaign judged, from its own counts; the rest is of the faults it stored\n");
+  if (counted) say("* of all that the campaign judged, by its own counts\n");
   if (quality.not_a_number > 0)
     say("{} tests have scores that are not finite, and no confidence\n", format_count(quality.not_a_number));
 }

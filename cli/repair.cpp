@@ -47,6 +47,7 @@ struct RepairFlags {
   std::string batch_norm = "frozen";
   std::string report;
   std::string augment = "auto";
+  double clean_loss = -1;
   std::int64_t per_seed = 10;
   bool list = false;
   RepairOptions options;
@@ -59,6 +60,8 @@ RepairOptions RepairFlags::resolved(const Common& common) const {
   RepairOptions result = options;
   result.training.seed = common.seed;
   result.training.checkpoint = checkpoint_beside(output);
+  // Half of what training against an attack taught is worth little, so that it is kept as it is unless said otherwise.
+  result.clean_loss = clean_loss >= 0 ? clean_loss : result.adversarial.empty() ? result.clean_loss : 1;
   result.training.batch_statistics = batch_norm == "batch";
   if (!loop.empty()) result.loop = RepairLoop::parse(loop);
   result.loop.keep = keep;
@@ -71,10 +74,12 @@ RepairOptions RepairFlags::resolved(const Common& common) const {
 }
 
 // The original stays what it is, by whatever name it is called.
-void keep_original(const std::string& model, const std::string& output) {
-  std::error_code error;
-  if (std::filesystem::equivalent(model, output, error))
-    bad_usage("-o {}: is the model to be repaired, which is never overwritten; name another file", output);
+void keep_original(const RepairFlags& flags) {
+  for (const std::string& output : {flags.output, flags.report, flags.gates.junit}) {
+    std::error_code error;
+    if (!output.empty() && std::filesystem::equivalent(flags.model.model, output, error))
+      bad_usage("{}: is the model to be repaired, which is never overwritten; name another file", output);
+  }
 }
 
 std::string percent(double share) {
@@ -156,6 +161,8 @@ Json as_json(const RepairResult& result, const RepairFlags& flags, const RepairO
     sets.push_back(
         {{"kind", to_string(set.kind)}, {"name", set.name}, {"inputs", set.inputs()}, {"accuracy", accuracy}});
   }
+  Json blends = Json::object();
+  for (std::size_t i = 1; i < result.networks.size(); ++i) blends[result.networks[i]] = result.blends[i];
   Json rounds = Json::array();
   for (const RepairRound& round : result.rounds)
     rounds.push_back({{"candidates", round.candidates},
@@ -183,6 +190,8 @@ Json as_json(const RepairResult& result, const RepairFlags& flags, const RepairO
           {"trained_tests", result.trained_tests},
           {"trained_seeds", result.trained_seeds},
           {"clean_left_out", result.clean_left_out},
+          {"blends", blends},
+          {"blended_on", result.blended_on},
           {"sets", sets},
           {"rounds", rounds},
           {"classes", classes},
@@ -219,7 +228,7 @@ void check_flags(const RepairFlags& flags, const RepairOptions& options) {
   for (const Spec& spec : options.attack_specs()) make_attack(spec);
   if (!options.adversarial.empty()) adversaries().options(Spec::parse(options.adversarial));
   optimizers().options(Spec::parse(options.training.optimizer));
-  keep_original(flags.model.model, flags.output);
+  keep_original(flags);
 }
 
 RepairData load_all(const Network& network, const RepairFlags& flags, std::uint64_t seed) {
@@ -283,6 +292,12 @@ void run(Common& common, RepairFlags& flags) {
     say("\n");
     if (!result.rounds.empty()) print_rounds(result);
     print_sets(result);
+    for (std::size_t i = 1; i < result.blends.size(); ++i) {
+      if (result.blends[i] < 1)
+        say("{}: weights are {:.0f}% retrained and {:.0f}% original, to keep clean accuracy ({} other images chose "
+            "that)\n",
+            result.networks[i], result.blends[i] * 100, (1 - result.blends[i]) * 100, format_count(result.blended_on));
+    }
     if (result.clean_left_out > 0)
       say("{} images of {} are left out: tests that were trained on were made of them\n",
           format_count(result.clean_left_out), result.clean.name);
@@ -303,7 +318,7 @@ void add_repair_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<RepairFlags>();
   TrainOptions& training = flags->options.training;
   training.epochs = -1;
-  training.optimizer = "sgd:lr=0.01";
+  training.optimizer = "sgd:lr=0.003";
   Verb& verb = make_verb(
       app, common, "repair", "retrain a network with tests that it failed",
       "  galvani repair lenet5.onnx --tests run1 --data mnist:train -o repaired.onnx\n"
@@ -348,12 +363,18 @@ void add_repair_verb(Verb& app, Common& common) {
       .show_default()
       .check(Range(0.0, 0.99))
       .group(how);
+  verb.add_option(
+          "--clean-loss", flags->clean_loss,
+          "clean accuracy that may be lost: weights are blended with the original's as far as that takes; 1: not "
+          "at all (default: 0.01; 1 with --adversarial)")
+      .check(Range(0.0, 1.0))
+      .group(how);
   verb.add_option("--epochs", training.epochs,
                   "passes over the tests, or over the data where there are none (default: 5, more if they are few)")
       .check(Range(0, 100000))
       .group(how);
   verb.add_option("--batch", training.batch, "images per step").show_default().check(Range(1, 65536)).group(how);
-  verb.add_option("--optimizer", training.optimizer, "sgd or adam, such as sgd:lr=0.01").show_default().group(how);
+  verb.add_option("--optimizer", training.optimizer, "sgd or adam, such as sgd:lr=0.001").show_default().group(how);
   verb.add_option("--schedule", training.schedule, "learning rate: constant, cosine, step, milestones, onecycle")
       .show_default()
       .group(how);

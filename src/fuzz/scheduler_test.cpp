@@ -71,5 +71,22 @@ TEST(Scheduler, RejectsWhatItDoesNotKnow) {
   EXPECT_NE(testing::error_of([] { schedulers().create(Spec::parse("decay:min=0")); }).find("min"), std::string::npos);
 }
 
+TEST(Scheduler, OnceIsDoneWhenEverySeedWasPicked) {
+  auto scheduler = schedulers().create(Spec::parse("once"));
+  std::vector<Entry> entries = entries_of({0, 0, 0}, {0, 0, 0}, {0, 0, 0});
+  Rng rng(1);
+  for (std::int64_t id = 1; id <= 3; ++id) {
+    EXPECT_FALSE(scheduler->done(entries));
+    EXPECT_EQ(scheduler->pick(entries, rng), id);
+    entries[static_cast<std::size_t>(id - 1)].picks = 1;
+  }
+  // What was kept of them is none.
+  entries.push_back(entries.front());
+  entries.back().parent = 1;
+  entries.back().picks = 0;
+  EXPECT_TRUE(scheduler->done(entries));
+  EXPECT_FALSE(schedulers().create(Spec::parse("sweep"))->done(entries));
+}
+
 }  // namespace
 }  // namespace galvani

@@ -57,16 +57,15 @@ MetricEntry confidence_entry(const char* name, const char* help, ConfidenceMetri
 }  // namespace
 
 MetricEntry acac_entry() {
-  return confidence_entry("acac", "confidence in the wrong class, on average", of_verdict);
+  return confidence_entry("acac", "confidence in the wrong class", of_verdict);
 }
 
 MetricEntry actc_entry() {
-  return confidence_entry("actc", "confidence left for the true class, on average", of_label);
+  return confidence_entry("actc", "confidence left for the true class", of_label);
 }
 
 MetricEntry nte_entry() {
-  return confidence_entry("nte", "noise tolerance: lead of the wrong class over the next one, on average",
-                          lead_of_verdict);
+  return confidence_entry("nte", "lead of the wrong class over the next one", lead_of_verdict);
 }
 
 }  // namespace galvani

@@ -83,13 +83,11 @@ MetricEntry ald0_entry() {
 }
 
 MetricEntry ald2_entry() {
-  return distortion_entry("ald2", "Euclidean length of the change, that of the original being 1",
-                          Distortion::euclidean);
+  return distortion_entry("ald2", "length of the change, that of the original being 1", Distortion::euclidean);
 }
 
 MetricEntry aldinf_entry() {
-  return distortion_entry("aldinf", "largest change of a value, the original's largest value being 1",
-                          Distortion::largest);
+  return distortion_entry("aldinf", "largest change, the original's largest value being 1", Distortion::largest);
 }
 
 }  // namespace galvani

@@ -42,8 +42,12 @@ QualityFigure figure_of(const Metric& metric, const Values& found, const Quality
                        false};
   if (found.values.empty()) return figure;
   figure.value = mean_of(found.values);
-  figure.interval =
-      bootstrap_mean(found.values, found.groups, Rng(request.seed).derive("bootstrap"), request.bootstrap);
+  // Tests of one original alone say nothing of what others would give.
+  bool several = std::any_of(found.groups.begin(), found.groups.end(),
+                             [&](std::int64_t group) { return group != found.groups[0]; });
+  if (several)
+    figure.interval =
+        bootstrap_mean(found.values, found.groups, Rng(request.seed).derive("bootstrap"), request.bootstrap);
   return figure;
 }
 
@@ -54,12 +58,6 @@ QualityFigure figure_of(const Metric& metric, const Share& share, const QualityR
   figure.value = static_cast<double>(share.part) / static_cast<double>(share.whole);
   figure.interval = bootstrap_share(share.part, share.whole, request.bootstrap.level);
   return figure;
-}
-
-// "ric", or "ric:quality=75" where the same metric is asked for twice.
-std::string figure_name(const std::vector<QualityFigure>& all, const QualityFigure& figure) {
-  auto same = std::count_if(all.begin(), all.end(), [&](const QualityFigure& other) { return other.id == figure.id; });
-  return same > 1 ? figure.spec : figure.id;
 }
 
 TestBatch judged(Network& network, const SampleType& type, TestRows rows, bool originals_too, Quality& quality) {
@@ -117,6 +115,11 @@ Quality measure_quality(Network& network, const TestSet& tests, const QualityReq
     quality.figures.push_back(shares[m] ? figure_of(*metrics[m], *shares[m], request)
                                         : figure_of(*metrics[m], found[m], request));
   return quality;
+}
+
+std::string figure_name(const std::vector<QualityFigure>& all, const QualityFigure& figure) {
+  auto same = std::count_if(all.begin(), all.end(), [&](const QualityFigure& other) { return other.id == figure.id; });
+  return same > 1 ? figure.spec : figure.id;
 }
 
 Figures figures_of(const Quality& quality) {

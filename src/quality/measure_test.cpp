@@ -81,6 +81,15 @@ TEST(PairsTest, NothingMisclassifiedIsNoNumber) {
   EXPECT_NE(json_text(as_json(found)).find("\"value\":null"), std::string::npos);
 }
 
+// One original says nothing of how others would do.
+TEST(PairsTest, NoIntervalFromOneOriginal) {
+  auto network = half_network();
+  DataView originals(by_hand({50, 50}, {0})), tests(by_hand({200, 50}, {0}));
+  Quality found = measure_quality(*network, *paired_tests(tests, originals), {});
+  EXPECT_DOUBLE_EQ(figure(found, "ald0").value, 0.5);
+  EXPECT_FALSE(figure(found, "ald0").interval);
+}
+
 TEST(QualityFigures, HaveTheNamesThatAreAnnounced) {
   auto network = half_network();
   DataView same(by_hand({0, 0, 255, 255}, {0, 0}));

@@ -48,13 +48,13 @@ class AttackSuccessRate : public Metric {
 }  // namespace
 
 MetricEntry mr_entry() {
-  return {"mr", "misclassification ratio: share of the tests that the model gets wrong", {}, [](const Options&) {
+  return {"mr", "share of the tests that the model gets wrong", {}, [](const Options&) {
             return std::make_unique<MisclassificationRatio>();
           }};
 }
 
 MetricEntry asr_entry() {
-  return {"asr", "attack success rate: share of the inputs it gets right that a test breaks", {}, [](const Options&) {
+  return {"asr", "share of the inputs it gets right that a test breaks", {}, [](const Options&) {
             return std::make_unique<AttackSuccessRate>();
           }};
 }

@@ -54,10 +54,9 @@ class SensitivityDistance : public Metric {
 }  // namespace
 
 MetricEntry psd_entry() {
-  return {"psd",
-          "change as the eye sees it: each value's, divided by how much its neighbourhood varies",
-          {},
-          [](const Options&) { return std::make_unique<SensitivityDistance>(); }};
+  return {"psd", "change as the eye sees it: more where the original is smooth", {}, [](const Options&) {
+            return std::make_unique<SensitivityDistance>();
+          }};
 }
 
 }  // namespace galvani

@@ -100,7 +100,7 @@ class AverageSimilarity : public Metric {
 }  // namespace
 
 MetricEntry ass_entry() {
-  return {"ass", "structural similarity (SSIM) of test and original, 1 if they are the same", {}, [](const Options&) {
+  return {"ass", "structural similarity to the original (SSIM), at most 1", {}, [](const Options&) {
             return std::make_unique<AverageSimilarity>();
           }};
 }

@@ -51,14 +51,14 @@ class RobustToCompression : public StillWrong {
 
 MetricEntry rgb_entry() {
   return {"rgb",
-          "share of the tests that still break the model after a Gaussian blur",
+          "share that still breaks the model after a Gaussian blur",
           {{"radius", 0.5, "standard deviation of the blur, in pixels", 0.1, 10, {}}},
           [](const Options& options) { return std::make_unique<RobustToBlur>(options); }};
 }
 
 MetricEntry ric_entry() {
   return {"ric",
-          "share of the tests that still break the model after JPEG compression",
+          "share that still breaks the model after JPEG compression",
           {{"quality", std::int64_t{90}, "of the JPEG file, 1 to 100", 1, 100, {}}},
           [](const Options& options) { return std::make_unique<RobustToCompression>(options); }};
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "galvani/base/error.h"
+#include "galvani/base/options.h"
 #include "galvani/base/parallel.h"
 #include "galvani/model/network.h"
 
@@ -28,7 +29,10 @@ class CampaignTests : public TestSet {
     if (network.info().sha256 != reader_.record().model_sha256) return std::nullopt;
     CampaignCounters counters = reader_.counters();
     SeedFigures seeds = reader_.seed_figures();
-    return TestCounts{counters.valid, counters.faults, seeds.tried, seeds.broken};
+    // An attack shows the network only what fooled it on the way, so its tests are the inputs it was let loose on.
+    bool attack = Spec::parse(reader_.record().settings.generator).name == "attack";
+    return attack ? TestCounts{seeds.tried, seeds.broken, seeds.tried, seeds.broken}
+                  : TestCounts{counters.valid, counters.faults, seeds.tried, seeds.broken};
   }
 
   TestRows fetch(const std::vector<std::int64_t>& rows) const override {

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kValidation = 1000;  // clean images that are looked at after every epoch
 constexpr std::int64_t kAttackedAtOnce = 500;
+constexpr std::int64_t kBlendingPart = 5;
 
 std::filesystem::path named(const std::filesystem::path& stem, const std::string& ending) {
   return stem.empty() ? stem : std::filesystem::path(stem.string() + ending);
@@ -112,11 +113,12 @@ class Repair {
     auto began = std::chrono::steady_clock::now();
     divide_tests();
     leave_out_trained_seeds();
+    set_blending_aside();
     Sets sets(options_, result_.clean);
     for (const FoundTests& part : held_out_) sets.add(SetKind::held_out, part.images.name, part.images);
     for (const FoundTests& part : trained_) sets.add(SetKind::trained, part.images.name, part.images);
     validation_ = sample_of(result_.clean, kValidation, Rng(options_.training.seed).derive("validation"));
-    judge_with(sets, network_, "before");
+    judge_with(sets, network_, "before", 0);
 
     result_.network = network_.clone();
     if (options_.loop.parts > 0) {
@@ -129,7 +131,7 @@ class Repair {
               options_, listener_);
     }
     for (const std::string& control : options_.controls) run_control(control, sets);
-    judge_with(sets, *result_.network, "after");
+    judge_with(sets, *result_.network, "after", blend(*result_.network));
     result_.sets = sets.result();
     FoundTests all = join(rounds_);
     result_.trained_tests = all.size();
@@ -141,9 +143,14 @@ class Repair {
   }
 
  private:
-  void judge_with(Sets& sets, Network& network, const std::string& name) {
+  void judge_with(Sets& sets, Network& network, const std::string& name, double retrained) {
     sets.judge_all(network, name);
     result_.networks.push_back(name);
+    result_.blends.push_back(retrained);
+  }
+
+  double blend(Network& network) {
+    return blending_.size() == 0 ? 1 : blend_back(network, network_, blending_, options_.clean_loss);
   }
 
   void divide_tests() {
@@ -172,13 +179,32 @@ class Repair {
     if (rows.empty())
       bad_input("{}: every image of it is one that tests to train on were made of; measure on others with --clean",
                 data_.clean.name);
-    if (result_.clean_left_out == 0) {
-      result_.clean = data_.clean;
-    } else {
-      result_.clean = data_.clean.subset(rows);
-      result_.clean.name = data_.clean.name;
-      result_.clean_items = rows;
+    result_.clean = data_.clean;
+    if (result_.clean_left_out > 0) keep_clean(rows);
+  }
+
+  // What the blend is chosen by is not measured on.
+  void set_blending_aside() {
+    std::int64_t size = result_.clean.size() / kBlendingPart;
+    if (options_.clean_loss >= 1 || size == 0) return;
+    std::vector<std::int64_t> aside = Rng(options_.training.seed).derive("blending").sample(result_.clean.size(), size);
+    std::sort(aside.begin(), aside.end());
+    std::vector<std::int64_t> rest;
+    for (std::int64_t i = 0; i < result_.clean.size(); ++i) {
+      if (!std::binary_search(aside.begin(), aside.end(), i)) rest.push_back(i);
     }
+    blending_ = result_.clean.subset(aside);
+    result_.blended_on = size;
+    keep_clean(rest);
+  }
+
+  void keep_clean(const std::vector<std::int64_t>& rows) {
+    std::vector<std::int64_t> items;
+    for (std::int64_t row : rows)
+      items.push_back(result_.clean_items.empty() ? row : result_.clean_items[static_cast<std::size_t>(row)]);
+    result_.clean = result_.clean.subset(rows);
+    result_.clean.name = data_.clean.name;
+    result_.clean_items = std::move(items);
   }
 
   void run_loop() {
@@ -219,7 +245,7 @@ class Repair {
                validation_, false},
               options_, listener_);
     }
-    judge_with(sets, *network, name);
+    judge_with(sets, *network, name, blend(*network));
   }
 
   Network& network_;
@@ -229,6 +255,7 @@ class Repair {
   std::vector<FoundTests> held_out_, trained_;  // of each source
   std::vector<FoundTests> rounds_;              // what each training had in addition to those before
   Dataset validation_;
+  Dataset blending_;  // clean images that the blend is chosen by
   RepairResult result_;
 };
 
@@ -412,6 +439,7 @@ std::string describe(const RepairResult& result, const RepairOptions& options) {
   if (!options.adversarial.empty())
     how = result.trained_tests > 0 ? how + " and " + options.adversarial : options.adversarial;
   if (result.trained_tests > 0) how += fmt::format(", mix {}", options.mix);
+  if (result.blends.back() < 1) how += fmt::format(", blended {}", result.blends.back());
   return fmt::format("{}, {} epochs of {}{}, seed {}", how, result.epochs, training.optimizer,
                      training.frozen.empty() ? "" : ", frozen " + training.frozen, training.seed);
 }

@@ -83,6 +83,7 @@ class RepairTest : public ::testing::Test {
     options.training.epochs = 2;
     options.training.optimizer = "sgd:lr=0.01";
     options.controls = {};
+    options.clean_loss = 1;
     return options;
   }
 
@@ -148,6 +149,28 @@ TEST_F(RepairTest, MendsHeldOutTestsAndTheControlDoesNot) {
   double lost = (by_name["broken"] - by_name["mended"]) / static_cast<double>(result.clean.size());
   EXPECT_NEAR(by_name["clean-lost"], lost, 1e-9);
   EXPECT_LT(by_name["fgsm-before"], by_name["clean-before"]);
+}
+
+TEST_F(RepairTest, BlendsBackToKeepCleanAccuracy) {
+  RepairOptions options = quick();
+  options.training.epochs = 15;
+  options.training.optimizer = "sgd:lr=0.05";
+  options.mix = 0.9;
+  options.training.frozen = "conv1";
+  RepairResult free = repair(*network_, data(), options, kSilent);
+  options.clean_loss = 0;
+  RepairResult kept = repair(*network_, data(), options, kSilent);
+  ASSERT_LT(kept.blends.back(), 1);
+  EXPECT_EQ(kept.blended_on, free.clean.size() / 5);
+  EXPECT_EQ(kept.clean.size(), free.clean.size() - kept.blended_on);
+  for (std::int64_t row : {0, 30})
+    EXPECT_TRUE(at::equal(kept.clean.images[row], clean_.images[kept.clean_items[static_cast<std::size_t>(row)]]));
+  for (const NamedParameter& p : network_->parameters()) {
+    at::Tensor from = network_->parameter(p.name), to = free.network->parameter(p.name);
+    at::Tensor wanted = from * (1 - kept.blends.back()) + to * kept.blends.back();
+    EXPECT_TRUE(at::allclose(kept.network->parameter(p.name), wanted, 1e-5, 1e-6)) << p.name;
+    EXPECT_TRUE(p.name.rfind("conv1", 0) != 0 || at::equal(kept.network->parameter(p.name), from));
+  }
 }
 
 TEST_F(RepairTest, SameWeightsForAnyNumberOfThreads) {

@@ -80,6 +80,29 @@ Dataset control_images(const std::string& control, const Dataset& train, const F
   return drawn;
 }
 
+double blend_back(Network& network, Network& original, const Dataset& clean, double loss) {
+  constexpr int kParts = 10;
+  double wanted = judge(original, clean, "before: clean").accuracy() - loss / 2;
+  if (judge(network, clean, "retrained: clean").accuracy() >= wanted) return 1;
+  struct Weight {
+    std::string name;
+    at::Tensor from, to;
+  };
+  std::vector<Weight> moved;
+  for (const NamedParameter& p : network.parameters()) {
+    Weight weight{p.name, original.parameter(p.name), network.parameter(p.name)};
+    if (!at::equal(weight.from, weight.to)) moved.push_back(std::move(weight));
+  }
+  for (int part = kParts - 1; part > 0; --part) {
+    double share = static_cast<double>(part) / kParts;
+    for (const Weight& weight : moved)
+      network.set_parameter(weight.name, weight.from * (1 - share) + weight.to * share);
+    if (judge(network, clean, fmt::format("{} of the way: clean", share)).accuracy() >= wanted) return share;
+  }
+  for (const Weight& weight : moved) network.set_parameter(weight.name, weight.from);
+  return 0;
+}
+
 Verdicts judge(Network& network, const Dataset& data, const std::string& title) {
   std::vector<at::Tensor> predicted;
   predict_stream(network, data, title,

@@ -24,6 +24,10 @@ void retrain(Network& network, const Retraining& what, const RepairOptions& opti
 // noise that changes them as much as the tests were, in the mean.
 Dataset control_images(const std::string& control, const Dataset& train, const FoundTests& tests, const Rng& rng);
 
+// Takes the weights back towards those of the original, in tenths of the way, until at most half of `loss` is lost of
+// the accuracy on `clean`: half, for these are not the inputs it will be measured on. How much of the way is left.
+double blend_back(Network& network, Network& original, const Dataset& clean, double loss);
+
 // Verdicts on images as predict() gives them, chunk by chunk, with a progress bar.
 Verdicts judge(Network& network, const Dataset& data, const std::string& title);
 

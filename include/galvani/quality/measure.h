@@ -24,11 +24,11 @@ struct QualityRequest {
 struct QualityFigure {
   std::string id;
   std::string spec;
-  std::string meaning;  // in a line
-  double value = 0;     // not a number if there is nothing to measure
-  std::optional<Interval> interval;
-  std::int64_t n = 0;    // values it is the mean of
-  bool counted = false;  // from the campaign's own counts, not from the stored tests
+  std::string meaning;               // in a line
+  double value = 0;                  // not a number if there is nothing to measure
+  std::optional<Interval> interval;  // none of tests that were all made of one original
+  std::int64_t n = 0;                // values it is the mean of
+  bool counted = false;              // from the campaign's own counts, not from the stored tests
 };
 
 struct Quality {
@@ -42,6 +42,8 @@ struct Quality {
 // Verdicts are as `predict` gives them. The same for any number of workers. With a progress bar; Ctrl-C is honoured.
 Quality measure_quality(Network& network, const TestSet& tests, const QualityRequest& request);
 
+// "ric", or "ric:quality=75" where the same metric is asked for twice.
+std::string figure_name(const std::vector<QualityFigure>& all, const QualityFigure& figure);
 Figures figures_of(const Quality& quality);
 std::vector<std::string> quality_figure_names(const std::string& metrics);  // before anything is measured
 Json as_json(const Quality& quality);

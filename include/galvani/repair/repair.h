@@ -39,7 +39,10 @@ struct RepairOptions {
   // How it is retrained; epochs below 0: as many as the number of tests asks for. Of the checkpoint's path the other
   // trainings have theirs (repair_checkpoints); `apart`, `share` and `perturbation` are set here.
   TrainOptions training;
-  double mix = 0.3;         // share of tests in a batch; 0: all data and all tests shuffled together
+  double mix = 0.3;  // share of tests in a batch; 0: all data and all tests shuffled together
+  // Clean accuracy that may be lost. The retrained weights are blended with the original ones as far as that takes
+  // (Wortsman et al. 2022, WiSE-FT), judged on a fifth of the clean data that is then not measured on. 1: no blending.
+  double clean_loss = 0.01;
   double held_out = 0.3;    // share of the tests' seeds
   std::string adversarial;  // a spec of adversaries(); empty: none
   RepairLoop loop;
@@ -99,6 +102,8 @@ struct ClassChange {
 struct RepairResult {
   std::unique_ptr<Network> network;
   std::vector<std::string> networks;  // "before", the controls, "after": the columns
+  std::vector<double> blends;         // of each, how much of its weights is retrained
+  std::int64_t blended_on = 0;        // clean inputs that this was judged by
   Dataset clean;                      // without the seeds of what was trained on
   std::int64_t clean_left_out = 0;
   std::vector<std::int64_t> clean_items;  // which rows of the data given these are; empty: all

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "galvani/base/error.h"
@@ -61,8 +62,10 @@ Json row(const std::string& name, const std::string& meaning, std::vector<double
     groups.push_back(seeds[i]);
   }
   if (known.empty()) return {name, "-", "", meaning};
-  Interval interval = bootstrap_mean(known, groups, Rng(kDrawSeed));
   auto text = [](double value) { return fmt::format("{:.4g}", value); };
+  bool several = std::any_of(groups.begin(), groups.end(), [&](std::int64_t seed) { return seed != groups[0]; });
+  if (!several) return {name, text(mean_of(known)), "of one seed", meaning};
+  Interval interval = bootstrap_mean(known, groups, Rng(kDrawSeed));
   return {name, text(mean_of(known)), fmt::format("{} to {}", text(interval.low), text(interval.high)), meaning};
 }
 

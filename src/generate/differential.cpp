@@ -171,9 +171,10 @@ std::vector<Differential::Start> Differential::starts(const std::vector<PickedPa
   at::Tensor logits;
   at::Tensor activity;
   for (std::size_t i = 0; i < models(); ++i) {
+    Network& network = model(i);
     Request request;
     if (i == 0) request.taps = tables_[0].taps;
-    Outputs outputs = model(i).run(inputs, request);
+    Outputs outputs = network.run(inputs, request);
     said.push_back(verdicts(outputs.logits).contiguous());
     if (i > 0) continue;
     logits = outputs.logits;
@@ -318,7 +319,6 @@ void Differential::ascend(Climber& climber, const std::vector<const float*>& gra
 }
 
 std::unique_ptr<Proposal> Differential::run_begin(std::vector<PickedParent> parents, const PickOrder& order) const {
-  model(0);
   return std::make_unique<DifferentialProposal>(*this, std::move(parents), order);
 }
 

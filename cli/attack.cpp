@@ -133,17 +133,19 @@ void print_robustness(const Robustness& r, const std::string& folder) {
     return fmt::format(fmt::runtime(fmt::format("{0} / {0}", format)), s.mean * scale, s.median * scale);
   };
   say("{}, {}\n\n", r.attack, r.bounded ? "within eps" : "smallest change");
-  Table table({">eps", ">accuracy", "95% interval", ">broken", ">before rounding", ">L∞", ">L2", ">L0"});
+  Table table({">eps", ">accuracy", ">95% interval", ">broken", ">as floats"});
+  Table sizes({">eps", ">L∞ in levels", ">L2", ">L0"});
   for (const RobustnessLevel& level : r.levels) {
-    bool any = level.broken > 0;
     table.add({level.name, percent_text(level.accuracy),
-               fmt::format("{:.1f}% to {:.1f}%", level.low * 100, level.high * 100), format_count(level.broken),
-               level.broken_before < 0 ? "" : format_count(level.broken_before),
-               any ? pair(level.sizes.linf, 255, "{:.1f}") : "", any ? pair(level.sizes.l2, 1, "{:.3g}") : "",
-               any ? pair(level.sizes.l0, 100, "{:.1f}") + "%" : ""});
+               fmt::format("{:.1f} .. {:.1f}%", level.low * 100, level.high * 100), format_count(level.broken),
+               level.broken_before < 0 ? "" : format_count(level.broken_before)});
+    if (level.broken > 0)
+      sizes.add({level.name, pair(level.sizes.linf, 255, "{:.1f}"), pair(level.sizes.l2, 1, "{:.3g}"),
+                 pair(level.sizes.l0, 100, "{:.1f}%")});
   }
-  say("{}\nL∞ in grey levels, L2 of the full scale, L0 of the pixels: mean / median of the broken inputs' examples\n\n",
-      table.str());
+  say("{}\n", table.str());
+  if (r.last().broken > 0)
+    say("{}mean / median of the broken inputs' changes; L2 of the full scale, L0 of the pixels\n\n", sizes.str());
   constexpr std::size_t kMostClasses = 20;
   std::vector<ClassRobustness> classes = r.classes;
   classes.erase(std::remove_if(classes.begin(), classes.end(), [](const auto& c) { return c.inputs == 0; }),

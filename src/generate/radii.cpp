@@ -1,5 +1,3 @@
-#include "galvani/generate/attack.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
+#include "galvani/generate/attack.h"
 
 namespace galvani {
 namespace {

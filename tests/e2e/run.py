@@ -1806,6 +1806,7 @@ def _(w):
     for command in (["check", "adv"], ["faults", "adv"], ["report", "adv"], ["export", "adv", "--to", "csv", "-o", "adv.csv"],
                     ["quality", "eight.onnx", "--tests", "adv", "--metrics", "mr,ald2"]):
         w.done(*command)
+    expect("Accuracy under attack" in (w / "adv" / "report.html").read_text(), "the page says nothing of the attack")
     again = json.loads(w.done("attack", "-o", "adv", "--json").out)
     expect_equal(again, dict(found, seconds=again["seconds"]), "what the finished folder says")
     for threads in (1, 3):

@@ -1318,6 +1318,66 @@ def _(w):
     w.refused(2, *base, "--generator", "noise:eps=1/1000", "-o", "m", names="less than one step")
 
 
+DIFFERENTIAL = ["--data", "digits:test[0:120]", "--seed", 3, "--seeds", 48, "--iterations", 48]
+
+
+@check("fuzz by models that differ")
+def _(w):
+    listed = w.done("fuzz", "--list").out
+    for name in ("deepxplore", "dlfuzz"):
+        expect(len(re.findall(rf"\b{name}\b", listed)) >= 2, f"{name} is not listed as method and generator")
+    command = ["fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "deepxplore", "--with", "one.onnx", "--generator", "deepxplore:step=40/255"]
+    found = json.loads(w.done(*command, "-o", "explored", "--json").out)
+    expect(found["faults"] > 0, "no model was led away")
+    faults = json.loads(w.done("faults", "explored", "--most", 0, "--json").out)["faults"]
+    for fault in faults:
+        figures = fault["remarks"]["figures"]
+        expect(1 <= figures["steps"] <= 50 and figures["differ"] >= 1 and figures["linf"] > 0, str(figures))
+        expect(fault["lineage"][-1].split(":")[0] in ("light", "occl", "blackout"), str(fault["lineage"]))
+    # What fools the one model and not the other.
+    split = json.loads(w.done("replay", "explored", "--model", "one.onnx", "--json").out)
+    expect(split["as_before"] < len(faults), "both models are fooled alike")
+    for folder, more in (("explored-1", ["--threads", 1]), ("explored-3", ["--threads", 3])):
+        w.done(*command, "-o", folder, *more)
+        expect_equal(store(w / folder), store(w / "explored"), "the store on other threads")
+    w.done("check", "explored")
+    w.done("replay", "explored")
+    fuzzed = json.loads(w.done("fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "dlfuzz", "-o", "dl", "--json").out)
+    expect(fuzzed["broken_seeds"] > 20, f"dlfuzz broke only {fuzzed['broken_seeds']} seeds")
+    for strategy in ("seldom", "(weights,near)"):
+        w.done("fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "dlfuzz", "--generator", f"dlfuzz:strategy={strategy}", "-o", "dl-" + strategy)
+    w.done("check", "dl")
+
+
+@check("fuzz by models that differ is interrupted and goes on from another folder")
+def _(w):
+    command = ["fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "deepxplore", "--with", "one.onnx", "--batch", 12]
+    w.done(*command, "-o", "whole-explored")
+    process = w.start(*command, "-o", "cut-explored", "--plain")
+    while not (w / "cut-explored" / "campaign.toml").exists() and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    expect(process.returncode in (0, 130), f"exit code {process.returncode}")
+    (w / "elsewhere").mkdir()
+    again = subprocess.run([w.binary, "fuzz", "-o", "../cut-explored", "--iterations", "48"], cwd=w / "elsewhere", env=w.environment,
+                           capture_output=True, text=True, timeout=LIMIT)
+    expect_equal(again.returncode, 0, again.stderr)
+    expect_equal(store(w / "cut-explored"), store(w / "whole-explored"), "the store")
+    # Another model under the same name.
+    shutil.copy(w / "one.onnx", w / "twin.onnx")
+    twin = [*command[:-4], "--with", "twin.onnx", "--batch", 12]
+    w.done(*twin, "-o", "with-twin")
+    shutil.copy(w / "eight.onnx", w / "twin.onnx")
+    w.refused(2, *twin, "-o", "with-twin", names="a file of the generator has another content")
+    for arguments, code, words in ((["deepxplore"], 2, "--with"), (["deepxplore", "--with", "nothing.onnx"], 3, "nothing.onnx"),
+                                   (["dlfuzz", "--with", "one.onnx"], 2, "has no option 'with'"),
+                                   (["deepxplore", "--with", "one.csv"], 3, "one.csv")):
+        w.refused(code, "fuzz", "eight.onnx", *DIFFERENTIAL, "--method", *arguments, "-o", "no", names=words)
+        expect_equal([file.name for file in (w / "no").glob("*")], ["campaign.lock"], "what was written")
+
+
 @check("fuzz with every guide, scheduler and budget")
 def _(w):
     for guide, more in (("random", ["--scheduler", "newest"]), ("deephunter:group=d", ["--scheduler", "coverage"]),

@@ -287,10 +287,10 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   // What was done so far has been told; conditions are on what was meant to be done.
   if (stopped) throw Error(*stopped);
   if (summary.counters.mutants > 0 && summary.counters.valid == 0)
-    bad_usage(
-        "none of {} candidates was valid, so nothing was tested; widen --alpha and --beta, or choose another "
-        "--generator",
-        format_count(summary.counters.mutants));
+    bad_usage("none of {} candidates was valid, so nothing was tested; {}, or choose another --generator",
+              format_count(summary.counters.mutants),
+              Spec::parse(reader.record().settings.generator).name == "mutate" ? "widen --alpha and --beta"
+                                                                               : "change the options of this one");
   flags.gates.judge(common, figures_of(summary),
                     {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
                     [&] { return fault_lines(reader); });

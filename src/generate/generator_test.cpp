@@ -324,9 +324,10 @@ TEST_F(GeneratorTest, AnAttackGoesOnWhereASmallerRadiusDidNotDo) {
     at::Tensor change = own.to(at::kInt) - seeds_[static_cast<std::int64_t>(candidate.parent)].to(at::kInt);
     std::int64_t most = candidate.slot == 0 ? 1 : candidate.slot == 1 ? 8 : 64;
     EXPECT_LE(change.abs().max().item<std::int64_t>(), most);
-    if (candidate.valid)
+    if (candidate.valid) {
       EXPECT_NE(network_->run(own.unsqueeze(0)).logits.argmax(1).item<std::int64_t>(),
                 labels_[static_cast<std::int64_t>(candidate.parent)].item<std::int64_t>());
+    }
   }
   EXPECT_EQ(valid.size(), 6U);
   for (const auto& [parent, each] : valid) {

@@ -1360,8 +1360,8 @@ def _(w):
     process.send_signal(signal.SIGINT)
     process.communicate()
     expect(process.returncode in (0, 130), f"exit code {process.returncode}")
-    (w / "elsewhere").mkdir()
-    again = subprocess.run([w.binary, "fuzz", "-o", "../cut-explored", "--iterations", "48"], cwd=w / "elsewhere", env=w.environment,
+    (w / "far-away").mkdir()
+    again = subprocess.run([w.binary, "fuzz", "-o", "../cut-explored", "--iterations", "48"], cwd=w / "far-away", env=w.environment,
                            capture_output=True, text=True, timeout=LIMIT)
     expect_equal(again.returncode, 0, again.stderr)
     expect_equal(store(w / "cut-explored"), store(w / "whole-explored"), "the store")

@@ -76,6 +76,11 @@ class Subject:
     def preprocessing(self):
         return RESNET_PREPROCESSING if self.given else ()
 
+    @property
+    def rate(self):
+        """Of retraining: what is usual for a LeNet makes a ResNet diverge."""
+        return ("--optimizer", "sgd:lr=0.001") if self.given else ()
+
 
 LENETS = ("lenet1", "lenet4", "lenet5")
 SMOKE = Amounts(train=3000, epochs=2, tests=60, clean=500, energy=5, steps=5, parts=2, per_image=1, most=10, retrain=1, clever=(2, 5, 8))
@@ -128,7 +133,7 @@ class Measurements:
     def plain(self, subject):
         """The control of all retraining: as much of it, with the training images alone. (model, accuracy)"""
         said = self.step(subject, "plain", "train", "--data", subject.train, "--test", subject.clean, "--epochs",
-                         subject.amounts.retrain, "--optimizer", "sgd:lr=0.01", output=".onnx")
+                         subject.amounts.retrain, *(subject.rate or ("--optimizer", "sgd:lr=0.01")), output=".onnx")
         return f"{subject.name}/plain.onnx", said["accuracy"]
 
     # Tests that a method makes of test images, on any model: how many break it, and at what cost.
@@ -186,7 +191,7 @@ class Measurements:
         covered = self.step(subject, f"{name}-coverage", "cover", "--data", tests, "--profile", profile, "--criteria", CRITERIA, *unit,
                             "--state", state)
         said = self.step(subject, name, "repair", "--tests", tests, "--data", subject.train, "--clean", subject.clean, "--mix", 0,
-                         "--held-out", 0, "--per-seed", 0, "--epochs", subject.amounts.retrain, "--control", "none", output=".onnx")
+                         "--held-out", 0, "--per-seed", 0, "--epochs", subject.amounts.retrain, "--control", "none", *subject.rate, output=".onnx")
         return {"coverage": coverage_of(covered), "tests": said["trained_tests"], "clean": said["figures"]["clean-after"],
                 "quality": self.quality(subject, f"{name}-model", f"{subject.name}/{name}.onnx")}
 
@@ -205,7 +210,7 @@ class Measurements:
         clean = f"{subject.data}:test[0:{min(amounts.clean, 5 * amounts.train // k // 10)}]"  # mutated as well, so as many as half a part
         said = self.step(subject, name, "repair", "--loop", f"k={k},per_image={amounts.per_image},most={amounts.most}", "--keep", keep, "--criterion", "nbc",
                          "--neurons", "unit", "--generator", "mutate:set=deephunter", "--data", subject.train, "--clean", clean,
-                         "--epochs", 4 * amounts.retrain, "--control", "none", output=".onnx")
+                         "--epochs", 4 * amounts.retrain, "--control", "none", *subject.rate, output=".onnx")
         model = f"{subject.name}/{name}.onnx"
         return {**self.quality(subject, f"{name}-model", model), "clean": said["figures"]["clean-after"],
                 "held-out": said["figures"]["tests-after"], **self.clever(subject, name, model),
@@ -229,7 +234,7 @@ class Measurements:
     def rq4(self, subject):
         models = {"original": (subject.original, self.prepare(subject)["accuracy"])}
         amounts = subject.amounts
-        training = ("--data", subject.train, "--clean", subject.clean, "--control", "none")
+        training = ("--data", subject.train, "--clean", subject.clean, "--control", "none", *subject.rate)
         models["plain"] = self.plain(subject)
         for method in amounts.repaired_with:
             seeds = min(amounts.train, 4 * amounts.tests)
@@ -270,13 +275,13 @@ def main():
     resnet20 = str(given.resnet20) if common.pathlib.Path(given.resnet20).is_file() else ""
     all_subjects = subjects(given.scale, resnet20)
     measurements = Measurements(study)
-    missing = []
+    missing = {}
 
     def tried(question, subject):
         try:
             return getattr(measurements, question)(subject)
-        except common.Missing as step:
-            missing.append(f"{question} of {subject.name}: {step}")
+        except common.Missing:
+            missing.setdefault(question, []).append(subject.name)
             return None
     # Seed by seed, the quick questions first, so that a study that is stopped has something to show.
     asked = sorted(((f"rq{number}", s) for s in all_subjects for number in s.questions),

@@ -307,13 +307,16 @@ def setting(study, scale, found, missing):
     groups = {}
     for subject, r in found["prepare"]:
         groups.setdefault((subject.data, subject.model), []).append((subject, r["accuracy"]))
-    rows = [[data, model, ", ".join(str(s.seed) for s, _ in rs), f"{100 * mean([a for _, a in rs]):.2f}%", rs[0][0].amounts.train, rs[0][0].amounts.tests,
-             " ".join(f"RQ{q}: {sum(q in s.questions for s, _ in rs)}" for q in "1234")] for (data, model), rs in groups.items()]
-    lines = [f"`./dev study revisiting --scale {scale}`: {study.steps} steps, {study.seconds / 60:.0f} minutes of steps, {study.jobs} at a time, on "
-             f"{os.cpu_count()} cores of an {processor()}.", "",
-             table(["data", "model", "seeds", ">accuracy", ">training images", ">test images fuzzed and attacked", "subjects"], rows)]
+
+    def done(kind, question):
+        return sum((s.data, s.model) == kind for s, _ in found[question])
+    rows = [[*kind, ", ".join(str(s.seed) for s, _ in rs), f"{100 * mean([a for _, a in rs]):.2f}%", rs[0][0].amounts.train, rs[0][0].amounts.tests,
+             *[done(kind, f"rq{q}") for q in "1234"]] for kind, rs in groups.items()]
+    lines = [f"`./dev study revisiting --scale {scale}`: {study.steps} steps, {study.seconds / 60:.0f} minutes if one ran after the other as slowly as they did, on "
+             f"{os.cpu_count()} cores of an {processor()}. Subjects of each question:", "",
+             table(["data", "model", "seeds", ">accuracy", ">training images", ">tests made of", ">RQ1", ">RQ2", ">RQ3", ">RQ4"], rows)]
     if missing:
-        lines += ["", f"Left out, for the study was not finished: {'; '.join(missing)}."]
+        lines += ["", "Left out, for the study was stopped: " + "; ".join(f"{question.upper()} of {', '.join(names)}" for question, names in sorted(missing.items())) + "."]
     return "\n".join(lines)
 
 

@@ -141,10 +141,12 @@ class Study:
 
     @staticmethod
     def _clear(path):
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
+        """What another step left under this name, checkpoints of a training included."""
+        for old in [path, *path.parent.glob(path.name + ".checkpoint*")]:
+            if old.is_dir():
+                shutil.rmtree(old)
+            elif old.exists():
+                old.unlink()
 
 
 def metrics_of(quality):

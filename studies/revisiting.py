@@ -28,9 +28,11 @@ class Amounts:
     energy: int       # mutants of a pick; every seed is picked twice on average
     steps: int        # of PGD
     parts: int        # the k of RQ1 and of algorithm 1
-    most: int         # tests that a round of algorithm 1 keeps
+    per_image: int    # mutants of an image in algorithm 1: so many that enough of them raise coverage
+    most: int         # tests that a round of it keeps, so that all kinds keep the same number
     retrain: int      # epochs of retraining
     clever: tuple     # inputs, batches, samples; nothing: left out
+    repaired_with: tuple = tuple(COVERAGE_DRIVEN)  # in RQ4; DH-D and DH-N are the two halves of DeepHunter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,14 +76,19 @@ class Subject:
     def preprocessing(self):
         return RESNET_PREPROCESSING if self.given else ()
 
+    @property
+    def rate(self):
+        """Of retraining: what is usual for a LeNet makes a ResNet diverge."""
+        return ("--optimizer", "sgd:lr=0.001") if self.given else ()
+
 
 LENETS = ("lenet1", "lenet4", "lenet5")
-SMOKE = Amounts(train=3000, epochs=2, tests=60, clean=500, energy=5, steps=5, parts=2, most=10, retrain=1, clever=(2, 5, 8))
-SMALL = Amounts(train=12000, epochs=6, tests=300, clean=10000, energy=8, steps=10, parts=4, most=80, retrain=2,
-                clever=())
-SMALL_COLOUR = Amounts(train=2000, epochs=0, tests=100, clean=1000, energy=5, steps=10, parts=2, most=20, retrain=2,
+SMOKE = Amounts(train=3000, epochs=2, tests=60, clean=500, energy=5, steps=5, parts=2, per_image=1, most=10, retrain=1, clever=(2, 5, 8))
+SMALL = Amounts(train=12000, epochs=6, tests=300, clean=10000, energy=8, steps=10, parts=4, per_image=4, most=50, retrain=2,
+                clever=(), repaired_with=("dh-d", "dh-n"))
+SMALL_COLOUR = Amounts(train=2000, epochs=0, tests=100, clean=1000, energy=5, steps=10, parts=2, per_image=2, most=20, retrain=2,
                        clever=())
-PAPER = Amounts(train=60000, epochs=10, tests=10000, clean=10000, energy=64, steps=40, parts=10, most=0, retrain=5,
+PAPER = Amounts(train=60000, epochs=10, tests=10000, clean=10000, energy=64, steps=40, parts=10, per_image=1, most=0, retrain=5,
                 clever=(100, 500, 1024))
 
 
@@ -126,7 +133,7 @@ class Measurements:
     def plain(self, subject):
         """The control of all retraining: as much of it, with the training images alone. (model, accuracy)"""
         said = self.step(subject, "plain", "train", "--data", subject.train, "--test", subject.clean, "--epochs",
-                         subject.amounts.retrain, "--optimizer", "sgd:lr=0.01", output=".onnx")
+                         subject.amounts.retrain, *(subject.rate or ("--optimizer", "sgd:lr=0.01")), output=".onnx")
         return f"{subject.name}/plain.onnx", said["accuracy"]
 
     # Tests that a method makes of test images, on any model: how many break it, and at what cost.
@@ -184,7 +191,7 @@ class Measurements:
         covered = self.step(subject, f"{name}-coverage", "cover", "--data", tests, "--profile", profile, "--criteria", CRITERIA, *unit,
                             "--state", state)
         said = self.step(subject, name, "repair", "--tests", tests, "--data", subject.train, "--clean", subject.clean, "--mix", 0,
-                         "--held-out", 0, "--per-seed", 0, "--epochs", subject.amounts.retrain, "--control", "none", output=".onnx")
+                         "--held-out", 0, "--per-seed", 0, "--epochs", subject.amounts.retrain, "--control", "none", *subject.rate, output=".onnx")
         return {"coverage": coverage_of(covered), "tests": said["trained_tests"], "clean": said["figures"]["clean-after"],
                 "quality": self.quality(subject, f"{name}-model", f"{subject.name}/{name}.onnx")}
 
@@ -201,9 +208,9 @@ class Measurements:
         amounts = subject.amounts
         k = min(amounts.parts, 3) if amounts.most else amounts.parts
         clean = f"{subject.data}:test[0:{min(amounts.clean, 5 * amounts.train // k // 10)}]"  # mutated as well, so as many as half a part
-        said = self.step(subject, name, "repair", "--loop", f"k={k},most={amounts.most}", "--keep", keep, "--criterion", "nbc",
+        said = self.step(subject, name, "repair", "--loop", f"k={k},per_image={amounts.per_image},most={amounts.most}", "--keep", keep, "--criterion", "nbc",
                          "--neurons", "unit", "--generator", "mutate:set=deephunter", "--data", subject.train, "--clean", clean,
-                         "--epochs", 4 * amounts.retrain, "--control", "none", output=".onnx")
+                         "--epochs", 4 * amounts.retrain, "--control", "none", *subject.rate, output=".onnx")
         model = f"{subject.name}/{name}.onnx"
         return {**self.quality(subject, f"{name}-model", model), "clean": said["figures"]["clean-after"],
                 "held-out": said["figures"]["tests-after"], **self.clever(subject, name, model),
@@ -227,13 +234,16 @@ class Measurements:
     def rq4(self, subject):
         models = {"original": (subject.original, self.prepare(subject)["accuracy"])}
         amounts = subject.amounts
-        training = ("--data", subject.train, "--clean", subject.clean, "--control", "none")
+        training = ("--data", subject.train, "--clean", subject.clean, "--control", "none", *subject.rate)
         models["plain"] = self.plain(subject)
-        for method in COVERAGE_DRIVEN:
+        for method in amounts.repaired_with:
             seeds = min(amounts.train, 4 * amounts.tests)
-            self.step(subject, f"rq4-{method}-tests", "fuzz", "--data", subject.train, "--train", subject.train, "--method", method,
+            self.step(subject, f"rq4-{method}-made", "fuzz", "--data", subject.train, "--train", subject.train, "--method", method,
                       "--scheduler", "sweep", "--seeds", seeds, "--energy", amounts.energy, "--iterations", seeds, output="")
-            said = self.step(subject, f"rq4-{method}", "repair", "--tests", f"{subject.name}/rq4-{method}-tests", *training, "--epochs",
+            # As in the paper everything that was generated, not faults alone: of DH-D there may be none.
+            kept = self.exported(subject, f"rq4-{method}-made", "--what", "outputs")["exported"]
+            tests = f"{subject.name}/rq4-{method}-made-tests.npz[0:{min(kept, seeds)}]"
+            said = self.step(subject, f"rq4-{method}", "repair", "--tests", tests, *training, "--per-seed", 0, "--held-out", 0, "--epochs",
                              2 * amounts.retrain, output=".onnx")
             models[method] = (f"{subject.name}/rq4-{method}.onnx", said["figures"]["clean-after"])
         for method, steps in (("fgsm", f"steps=1,step={subject.small_eps}"), ("pgd", "steps=5")):
@@ -245,7 +255,7 @@ class Measurements:
     def withstood(self, subject, name, model, clean):
         """Accuracy on clean images and on tests that each method makes anew, against this model."""
         found = {"clean": clean}
-        for method in COVERAGE_DRIVEN:
+        for method in subject.amounts.repaired_with:
             step = f"rq3-{method}" if name == "original" else f"rq4-{name}-{method}"
             found[method] = 1 - self.fuzzed(subject, step, method, model)["mr"]
         found["pgd"] = 1 - self.attacked(subject, f"rq4-{name}-pgd", "pgd", subject.small_eps, model)["mr"]
@@ -265,13 +275,13 @@ def main():
     resnet20 = str(given.resnet20) if common.pathlib.Path(given.resnet20).is_file() else ""
     all_subjects = subjects(given.scale, resnet20)
     measurements = Measurements(study)
-    missing = []
+    missing = {}
 
     def tried(question, subject):
         try:
             return getattr(measurements, question)(subject)
-        except common.Missing as step:
-            missing.append(f"{question} of {subject.name}: {step}")
+        except common.Missing:
+            missing.setdefault(question, []).append(subject.name)
             return None
     # Seed by seed, the quick questions first, so that a study that is stopped has something to show.
     asked = sorted(((f"rq{number}", s) for s in all_subjects for number in s.questions),

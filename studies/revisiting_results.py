@@ -56,6 +56,11 @@ class Samples:
         return [(name, a, b) for name, pairs in self.paired.items() for a, b in pairs]
 
 
+def repaired_with(result):
+    """The coverage-driven methods that RQ4 looked at."""
+    return [m for m in COVERAGE if m in result]
+
+
 def hypotheses(found):
     samples = Samples()
     for _, r in found["rq2"]:
@@ -64,10 +69,9 @@ def hypotheses(found):
         samples.add("H2", [r[m]["mr"] for m in GRADIENT], [r[m]["mr"] for m in COVERAGE])
         samples.add("H3", [r["dh-d"]["mr"]], [r["dh-n"]["mr"]])
     for _, r in found["rq4"]:
-        samples.add("H4", [r[m]["clean"] for m in COVERAGE + GRADIENT], [r["original"]["clean"]])
-    for _, r in found["rq4"]:
-        samples.add("H5", [r[m][on] for m in GRADIENT for on in COVERAGE], [r["original"][on] for on in COVERAGE])
-    for _, r in found["rq4"]:
+        coverage = repaired_with(r)
+        samples.add("H4", [r[m]["clean"] for m in (*coverage, *GRADIENT)], [r["original"]["clean"]])
+        samples.add("H5", [r[m][on] for m in GRADIENT for on in coverage], [r["original"][on] for on in coverage])
         samples.add("H6", [r[m]["dh-d"] for m in GRADIENT], [r[m]["dh-n"] for m in GRADIENT])
     return samples
 
@@ -85,15 +89,15 @@ def controls(found):
         samples.add("inputs broken: gradient-based / coverage-driven", [r[m]["broken"] for m in GRADIENT], [r[m]["broken"] for m in COVERAGE])
         samples.add("MR: FGSM / noise within the same ε", [r["fgsm"]["mr"]], [r["noise"]["mr"]])
     for _, r in found["rq4"]:
-        plain = r["plain"]
+        plain, coverage = r["plain"], repaired_with(r)
         samples.add("clean accuracy: plain retraining / original", [plain["clean"]], [r["original"]["clean"]])
-        samples.add("clean accuracy: coverage-driven retraining / plain", [r[m]["clean"] for m in COVERAGE], [plain["clean"]])
+        samples.add("clean accuracy: coverage-driven retraining / plain", [r[m]["clean"] for m in coverage], [plain["clean"]])
         samples.add("clean accuracy: gradient-based retraining / plain", [r[m]["clean"] for m in GRADIENT], [plain["clean"]])
-        samples.add("coverage-driven tests: gradient-based retraining / plain", [r[m][on] for m in GRADIENT for on in COVERAGE],
-                    [plain[on] for on in COVERAGE])
-        samples.add("coverage-driven tests: coverage-driven retraining / plain", [r[m][on] for m in COVERAGE for on in COVERAGE],
-                    [plain[on] for on in COVERAGE])
-        samples.add("PGD: coverage-driven retraining / plain", [r[m]["pgd"] for m in COVERAGE], [plain["pgd"]])
+        samples.add("coverage-driven tests: gradient-based retraining / plain", [r[m][on] for m in GRADIENT for on in coverage],
+                    [plain[on] for on in coverage])
+        samples.add("coverage-driven tests: coverage-driven retraining / plain", [r[m][on] for m in coverage for on in coverage],
+                    [plain[on] for on in coverage])
+        samples.add("PGD: coverage-driven retraining / plain", [r[m]["pgd"] for m in coverage], [plain["pgd"]])
         samples.add("PGD: gradient-based retraining / plain", [r[m]["pgd"] for m in GRADIENT], [plain["pgd"]])
         gain = {on: [r[m][on] - r["original"][on] for m in GRADIENT] for on in ("dh-d", "dh-n")}
         samples.add("gain by gradient-based retraining: on DH-D's tests / on DH-N's", gain["dh-d"], gain["dh-n"])
@@ -257,7 +261,8 @@ def rq3(study, found):
 def rq4(study, found):
     if not found["rq4"]:
         return "Not measured."
-    models, sets = ["original", "plain", *COVERAGE, *GRADIENT], ["clean", *COVERAGE, "pgd"]
+    coverage = repaired_with(found["rq4"][0][1])
+    models, sets = ["original", "plain", *coverage, *GRADIENT], ["clean", *coverage, "pgd"]
     # Each model against the control, a test for every model and set.
     rows = [(f"{m}@{s}", r[m][s], r["plain"][s]) for m in models if m != "plain" for s in sets for _, r in found["rq4"]]
     tests = study.tests("rq4", rows, "wilcoxon", "model", "plain")
@@ -302,13 +307,16 @@ def setting(study, scale, found, missing):
     groups = {}
     for subject, r in found["prepare"]:
         groups.setdefault((subject.data, subject.model), []).append((subject, r["accuracy"]))
-    rows = [[data, model, ", ".join(str(s.seed) for s, _ in rs), f"{100 * mean([a for _, a in rs]):.2f}%", rs[0][0].amounts.train, rs[0][0].amounts.tests,
-             " ".join(f"RQ{q}: {sum(q in s.questions for s, _ in rs)}" for q in "1234")] for (data, model), rs in groups.items()]
-    lines = [f"`./dev study revisiting --scale {scale}`: {study.steps} steps, {study.seconds / 60:.0f} minutes of steps, {study.jobs} at a time, on "
-             f"{os.cpu_count()} cores of an {processor()}.", "",
-             table(["data", "model", "seeds", ">accuracy", ">training images", ">test images fuzzed and attacked", "subjects"], rows)]
+
+    def done(kind, question):
+        return sum((s.data, s.model) == kind for s, _ in found[question])
+    rows = [[*kind, ", ".join(str(s.seed) for s, _ in rs), f"{100 * mean([a for _, a in rs]):.2f}%", rs[0][0].amounts.train, rs[0][0].amounts.tests,
+             *[done(kind, f"rq{q}") for q in "1234"]] for kind, rs in groups.items()]
+    lines = [f"`./dev study revisiting --scale {scale}`: {study.steps} steps, {study.seconds / 60:.0f} minutes if one ran after the other as slowly as they did, on "
+             f"{os.cpu_count()} cores of an {processor()}. Subjects of each question:", "",
+             table(["data", "model", "seeds", ">accuracy", ">training images", ">tests made of", ">RQ1", ">RQ2", ">RQ3", ">RQ4"], rows)]
     if missing:
-        lines += ["", f"Left out, for the study was not finished: {'; '.join(missing)}."]
+        lines += ["", "Left out, for the study was stopped: " + "; ".join(f"{question.upper()} of {', '.join(names)}" for question, names in sorted(missing.items())) + "."]
     return "\n".join(lines)
 
 

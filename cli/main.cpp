@@ -54,7 +54,7 @@ void check_output() {
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
       {"Data and models", {"data", "train", "inspect", "predict"}},
-      {"What a network does", {"cover", "profile", "trace"}},
+      {"What a network does", {"cover", "profile", "trace", "select"}},
       {"Breaking it", {"fuzz", "attack", "mutate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
       {"Mending it", {"repair"}},
@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
   add_repair_verb(app, common);
   add_replay_verb(app, common);
   add_report_verb(app, common);
+  add_select_verb(app, common);
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);

@@ -133,7 +133,7 @@ class SupportSelector : public Selector {
         scores[i] = support_doubt(near[i], label_of_.data_ptr<std::int64_t>(), classes_, verdict[i], temperature_);
     }
   }
-  std::vector<std::int64_t> run_refine(const Candidates& candidates, std::int64_t budget) const override {
+  std::vector<std::int64_t> run_refine(const Shortlist& candidates, std::int64_t budget) const override {
     constexpr double kMuch = 0.3, kLess = 0.2;
     return drop_redundant(finite_unit_rows(candidates.features).values, budget, small(budget) ? kMuch : kLess);
   }

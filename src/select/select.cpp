@@ -171,7 +171,7 @@ class SelectionRun {
     // The best of a small budget are among those of a larger one: their features are fetched once.
     std::int64_t most = 0;
     for (std::int64_t budget : request_.budgets) most = std::max(most, reach(selector, budget));
-    Candidates candidates;
+    Shortlist candidates;
     if (most > 0)
       candidates = best_again(selected.ranking, most, request_.diverse ? diverse_by_ : selector.refined_by());
     for (std::int64_t budget : request_.budgets) {
@@ -182,9 +182,9 @@ class SelectionRun {
         selected.picks.emplace_back(order.begin(), order.begin() + budget);
         continue;
       }
-      Candidates own{{candidates.rows.begin(), candidates.rows.begin() + wanted},
-                     {candidates.scores.begin(), candidates.scores.begin() + wanted},
-                     candidates.features.narrow(0, 0, wanted)};
+      Shortlist own{{candidates.rows.begin(), candidates.rows.begin() + wanted},
+                    {candidates.scores.begin(), candidates.scores.begin() + wanted},
+                    candidates.features.narrow(0, 0, wanted)};
       if (!request_.diverse) {
         selected.picks.push_back(selector.refine(own, budget));
         continue;
@@ -199,10 +199,10 @@ class SelectionRun {
     return request_.diverse ? diverse_reach(budget, pool_.size()) : selector.reach(budget);
   }
 
-  Candidates best_again(const Ranking& ranking, std::int64_t count, const FeatureNeed& need) {
+  Shortlist best_again(const Ranking& ranking, std::int64_t count, const FeatureNeed& need) {
     Stopwatch watch(result_.times.again);
     SharedPass pass(network_, need);
-    Candidates best;
+    Shortlist best;
     best.rows.assign(ranking.order.begin(), ranking.order.begin() + count);
     for (std::int64_t row : best.rows) best.scores.push_back(ranking.scores[static_cast<std::size_t>(row)]);
     // Read in the order of the pool, which files are stored in.

@@ -100,7 +100,7 @@ Ranking Selector::rank(std::uint64_t seed) {
   return ranking;
 }
 
-std::vector<std::int64_t> Selector::refine(const Candidates& candidates, std::int64_t budget) const {
+std::vector<std::int64_t> Selector::refine(const Shortlist& candidates, std::int64_t budget) const {
   std::vector<std::int64_t> picks;
   for (std::int64_t i : run_refine(candidates, budget))
     picks.push_back(candidates.rows.at(static_cast<std::size_t>(i)));

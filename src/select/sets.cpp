@@ -17,7 +17,7 @@ class DiverseGini : public Selector {
 
  private:
   void run(const PoolPart& part, double* scores) override { gini_of(part.seen.probabilities, scores); }
-  std::vector<std::int64_t> run_refine(const Candidates& candidates, std::int64_t budget) const override {
+  std::vector<std::int64_t> run_refine(const Shortlist& candidates, std::int64_t budget) const override {
     return choose_diverse(candidates.features, diversity_weights(candidates.scores), budget);
   }
 

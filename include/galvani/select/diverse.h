@@ -18,7 +18,7 @@ std::int64_t diverse_reach(std::int64_t budget, std::int64_t pool);
 // nothing.
 std::vector<double> diversity_weights(const std::vector<double>& scores);
 
-// Candidates in order of preference are cut into `budget` chunks with a stride: chunk c has c, c + budget, c + 2·budget
+// Shortlist in order of preference are cut into `budget` chunks with a stride: chunk c has c, c + budget, c + 2·budget
 // and so on. Of each chunk, one after the other, the one with the largest weight times gain in log det(F Fᵀ) is taken,
 // of equal ones the first. F are the features of those taken so far, each row of length 1; the gain is scaled to 0..1
 // over the chunk. features [n, width] float, weights [n] not negative. REQUIRES 1 <= budget <= n. Returns indices into

@@ -78,7 +78,7 @@ struct Ranking {
 };
 
 // Inputs that are looked at again because they are among the best.
-struct Candidates {
+struct Shortlist {
   std::vector<std::int64_t> rows;  // the best first
   std::vector<double> scores;      // theirs
   at::Tensor features;             // [n, width] float
@@ -110,7 +110,7 @@ class Selector {
   virtual std::int64_t reach(std::int64_t budget) const { return 0; }
   virtual FeatureNeed refined_by() const { return {}; }
   // `budget` of the candidates, in order of preference. REQUIRES budget <= candidates.
-  std::vector<std::int64_t> refine(const Candidates& candidates, std::int64_t budget) const;
+  std::vector<std::int64_t> refine(const Shortlist& candidates, std::int64_t budget) const;
 
  private:
   friend std::unique_ptr<Selector> make_selector(const Spec& spec, const struct SelectContext& context);
@@ -125,7 +125,7 @@ class Selector {
   // score.
   virtual std::vector<std::int64_t> run_order(std::vector<double>& scores) { return {}; }
   // Indices into the candidates.
-  virtual std::vector<std::int64_t> run_refine(const Candidates&, std::int64_t) const { return {}; }
+  virtual std::vector<std::int64_t> run_refine(const Shortlist&, std::int64_t) const { return {}; }
   virtual bool looks_at_output() const { return true; }
 
   std::string id_;

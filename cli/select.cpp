@@ -86,14 +86,16 @@ std::int64_t parse_top(const std::string& text, std::int64_t pool) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(pool) * value / 100 + 1e-9));
 }
 
-// What is taken where nothing is said, and why.
+// What is taken where nothing is said.
 std::vector<Spec> chosen_selectors(const SelectFlags& flags) {
   if (!flags.by.empty()) return Spec::parse_list(flags.by);
-  bool train = !flags.train.empty();
+  return {Spec{flags.train.empty() ? "gini" : "datis", {}}};
+}
+
+void say_what_was_chosen(const SelectFlags& flags) {
   log::info("selecting by {}; --by takes others, see --list",
-            train ? "datis, which compares with the training data"
-                  : "gini, how unsure the model is; with training data (--train) it would be datis");
-  return {Spec{train ? "datis" : "gini", {}}};
+            flags.train.empty() ? "gini, how unsure the model is; with training data (--train) it would be datis"
+                                : "datis, which compares with the training data");
 }
 
 // What goes wrong must do so before anything is read.
@@ -319,6 +321,7 @@ void run(Verb& verb, Common& common, SelectFlags& flags) {
   if (!flags.originals.empty()) originals.emplace(open_unlabelled(*network, flags.originals));
   request.train = train ? &*train : nullptr;
   request.originals = originals ? &*originals : nullptr;
+  if (flags.by.empty()) say_what_was_chosen(flags);
   if (flags.evaluate) {
     request.budgets = evaluated_budgets(pool.size());
     report_evaluation(common, evaluate_selectors(*network, pool, request, flags.repeats), by,

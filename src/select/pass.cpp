@@ -12,19 +12,6 @@ namespace {
 constexpr std::int64_t kPieceBytes = std::int64_t{96} << 20;
 constexpr std::int64_t kMicroBatchesPerPiece = 32;
 
-MutationEngine::Options unbounded() {
-  MutationEngine::Options options;
-  options.validity = {1, 1};
-  options.exempt_style = true;
-  return options;
-}
-
-MutationContext context_of(const SampleType& type) {
-  MutationContext context;
-  context.shape = {static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1]), static_cast<int>(type.shape[2])};
-  return context;
-}
-
 std::size_t position(std::vector<int>& list, int value) {
   auto found = std::find(list.begin(), list.end(), value);
   if (found == list.end()) found = list.insert(list.end(), value);
@@ -122,18 +109,6 @@ std::int64_t SharedPass::piece(std::uint64_t bytes, std::int64_t runs) const {
   if (tracer_) each += tracer_->layout().neurons * 12;
   std::int64_t micro = network_.execution().micro_batch;
   return std::clamp<std::int64_t>(kPieceBytes / (each * runs * micro), 1, kMicroBatchesPerPiece) * micro;
-}
-
-MutantMaker::MutantMaker(const std::string& set, const SampleType& type)
-    : engine_(set, context_of(type), unbounded()) {}
-
-Mutants MutantMaker::make(const at::Tensor& inputs, const std::vector<std::int64_t>& rows, const Rng& stream) const {
-  std::vector<Parent> parents(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    at::Tensor image = inputs[static_cast<std::int64_t>(i)];
-    parents[i] = {image, image, false, stream.derive(static_cast<std::uint64_t>(rows[i]))};
-  }
-  return engine_.mutate(parents);
 }
 
 }  // namespace galvani

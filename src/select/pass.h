@@ -4,13 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "galvani/base/rng.h"
-#include "galvani/mutate/engine.h"
 #include "galvani/select/selector.h"
 
 namespace galvani {
@@ -40,18 +36,6 @@ class SharedPass {
   std::vector<std::size_t> trace_slots_;
   std::optional<Tracer> tracer_;
   bool relevance_ = false;
-};
-
-// Fresh mutants of inputs, one of each, whatever the bounds of validity.
-class MutantMaker {
- public:
-  MutantMaker(const std::string& set, const SampleType& type);
-  // What is drawn follows from the stream and the row's number alone. inputs [n, C, H, W] uint8.
-  Mutants make(const at::Tensor& inputs, const std::vector<std::int64_t>& rows, const Rng& stream) const;
-  const MutatorSet& set() const { return engine_.set(); }
-
- private:
-  MutationEngine engine_;
 };
 
 }  // namespace galvani

@@ -11,9 +11,9 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/rng.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/mutate/one_each.h"
 #include "select/boosting.h"
 #include "select/builtin.h"
-#include "select/pass.h"
 
 namespace galvani {
 namespace {
@@ -138,7 +138,7 @@ class MutationRanker : public Selector {
     inputs_.clear();
     std::vector<std::int64_t> rows(labels_.size());
     std::iota(rows.begin(), rows.end(), 0);
-    at::Tensor changed = MutantMaker("nss", type_).make(inputs, rows, rng_.derive("inputs")).images;
+    at::Tensor changed = OneEach("nss", type_).make(inputs, rows, rng_.derive("inputs")).images;
     at::Tensor all = at::cat({inputs, changed});
     Predictions said = predict(network_, all);
     std::vector<float> wrong;

@@ -12,6 +12,7 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/mutate/one_each.h"
 #include "galvani/select/diverse.h"
 #include "select/pass.h"
 
@@ -303,7 +304,7 @@ class SelectionRun {
   std::vector<std::unique_ptr<Selector>> selectors_;
   std::vector<SelectorNeeds> needs_;
   std::unique_ptr<SharedPass> pass_;
-  std::map<std::string, MutantMaker> makers_;
+  std::map<std::string, OneEach> makers_;
   std::map<std::string, std::int64_t> mutants_;  // by set: how many of each input
   bool originals_ = false;
   Selection result_;

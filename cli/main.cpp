@@ -54,10 +54,10 @@ void check_output() {
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
       {"Data and models", {"data", "train", "inspect", "predict"}},
-      {"What a network does", {"cover", "profile", "trace", "select"}},
+      {"What a network does", {"cover", "profile", "trace"}},
       {"Breaking it", {"fuzz", "attack", "mutate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
-      {"Mending it", {"repair"}},
+      {"Mending it", {"select", "repair"}},
   };
   std::string text =
       "Galvani tests deep neural networks the way a fuzzer tests programs.\n\n"

@@ -23,6 +23,8 @@
 #include "galvani/data/spec.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/inputs.h"
+#include "galvani/report/selection_page.h"
+#include "galvani/select/explain.h"
 #include "gate_flags.h"
 #include "list_json.h"
 #include "model_flags.h"
@@ -36,6 +38,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kShownPicks = 20;
 constexpr std::int64_t kSheetPicks = 160;
+constexpr std::size_t kPagePicks = 1000;
+constexpr std::int64_t kSuggestedClasses = 1000;
 
 struct SelectFlags {
   ModelFlags model;
@@ -48,8 +52,10 @@ struct SelectFlags {
   std::string output;
   std::string copy_to;
   std::string sheet;
+  std::string report;
   std::string plot;
   std::int64_t repeats = 1;
+  bool explain = false;
   bool diverse = false;
   bool evaluate = false;
   bool list = false;
@@ -119,7 +125,7 @@ void check_flags(Verb& verb, const SelectFlags& flags, const std::vector<Spec>& 
     flags.gates.check({"inputs", "picked", "not-a-number"});
     return;
   }
-  for (const char* name : {"--top", "--copy-to", "--sheet"}) {
+  for (const char* name : {"--top", "--copy-to", "--sheet", "--report", "--explain"}) {
     if (verb.was_given(name)) bad_usage("{} is not of --evaluate, which looks at 5, 10, 15 and 20% of the pool", name);
   }
   flags.gates.check(evaluation_figure_names(by));
@@ -175,21 +181,129 @@ std::string score_text(double score) {
   return std::isnan(score) ? "" : std::isinf(score) ? "inf" : fmt::format("{:.6g}", score);
 }
 
-// The label is for the user to fill in; `galvani repair --tests` then finds the inputs by pool and file or index.
-void write_picks(const Picks& picks, const std::vector<std::string>& names, const std::string& pool,
+// A line of the table is what stands before the label, the label, which is for the user to fill in, and what follows
+// it. `galvani repair --tests` finds the inputs by pool and file or index.
+class PickTable {
+ public:
+  PickTable(const Network& network, const DataView& pool, std::string spec, const SelectionReasons* reasons)
+      : network_(network), pool_(pool), spec_(std::move(spec)), reasons_(reasons) {}
+
+  std::string header() const {
+    return std::string("selector,rank,index,file,score,predicted,name,confidence,label,pool") +
+           (reasons_ != nullptr ? ",second,second_confidence,against,against_name,layer,neuron,change" : "");
+  }
+  std::string before(const std::string& selector, const Pick& pick) const {
+    return fmt::format("{},{},{},{},{},{},{},{:.6g},", csv_cell(selector), pick.rank, pick.row, csv_cell(pick.file),
+                       score_text(pick.score), pick.predicted, csv_cell(pick.name), pick.confidence);
+  }
+  std::string after(const Pick& pick) const {
+    std::string text = "," + csv_cell(spec_);
+    if (reasons_ == nullptr) return text;
+    const PickReason& reason = reasons_->picks[static_cast<std::size_t>(pick.rank) - 1];
+    text += fmt::format(",{},{:.6g},", reason.second < 0 ? "" : csv_cell(name_of(reason.second)), reason.confidence);
+    if (reason.against.empty()) return text + ",,,,";
+    return text + fmt::format("{},{},{},{},{:.4g}", csv_cell(reason.against), csv_cell(name_of(reason.verdict)),
+                              csv_cell(reason.tap), reason.neuron, reason.change);
+  }
+  // For people.
+  std::vector<std::string> sentences(const Pick& pick) const {
+    std::vector<std::string> lines = {fmt::format("{} ({:.1f}%)", pick.name, pick.confidence * 100)};
+    if (reasons_ == nullptr) return lines;
+    const PickReason& reason = reasons_->picks[static_cast<std::size_t>(pick.rank) - 1];
+    if (reason.second >= 0)
+      lines.push_back(fmt::format("or {} ({:.1f}%)", name_of(reason.second), reason.confidence * 100));
+    if (reason.against.empty()) return lines;
+    lines.push_back(fmt::format("{} {}: {}", reason.against == "original" ? "its" : "after", reason.against,
+                                name_of(reason.verdict)));
+    lines.push_back(fmt::format("most changed: neuron {} of {}", reason.neuron, reason.tap));
+    return lines;
+  }
+
+ private:
+  std::string name_of(std::int64_t verdict) const { return verdict_name(network_, pool_, verdict); }
+
+  const Network& network_;
+  const DataView& pool_;
+  std::string spec_;
+  const SelectionReasons* reasons_;  // null: none were asked for
+};
+
+void write_picks(const Picks& picks, const std::vector<std::string>& names, const PickTable& table,
                  const std::string& path) {
   OutputFile file(path);
-  file.write("selector,rank,index,file,score,predicted,name,confidence,label,pool\n");
+  file.write(table.header() + "\n");
   for (std::size_t s = 0; s < names.size(); ++s) {
     for (std::size_t i = 0; i < picks.size(s); ++i) {
       check_interrupt();
       Pick pick = picks.at(s, i);
-      file.write(fmt::format("{},{},{},{},{},{},{},{:.6g},,{}\n", csv_cell(names[s]), pick.rank, pick.row,
-                             csv_cell(pick.file), score_text(pick.score), pick.predicted, csv_cell(pick.name),
-                             pick.confidence, csv_cell(pool)));
+      file.write(table.before(names[s], pick) + table.after(pick) + "\n");
     }
   }
   file.commit();
+}
+
+void write_page(const Picks& picks, const std::string& selector, const PickTable& table, const Network& network,
+                const DataView& pool, const Selected& selected, const SelectFlags& flags) {
+  SelectionPage page;
+  page.title =
+      fmt::format("{} of {} by {}", format_count(static_cast<std::int64_t>(picks.size(0))), pool.name, selector);
+  page.subtitle = fmt::format("inputs that are most worth a label, for {}", network.info().path);
+  page.notes = selected.notes;
+  page.header = table.header();
+  page.table = "labelled.csv";
+  page.type = pool.type();
+  for (std::int64_t c = 0; c < std::min(kSuggestedClasses, network.info().classes); ++c)
+    page.classes.push_back(verdict_name(network, pool, c));
+  std::size_t shown = std::min(picks.size(0), kPagePicks);
+  if (shown < picks.size(0)) page.notes.push_back(fmt::format("the first {} are shown", shown));
+  for (std::size_t i = 0; i < shown; ++i) {
+    check_interrupt();
+    Pick pick = picks.at(0, i);
+    PickCard card;
+    if (pool.type().kind == SampleKind::image) card.image = pool.fetch(pick.row, 1)[0];
+    card.title = fmt::format("{}. {}", pick.rank, pick.file.empty() ? std::to_string(pick.row) : pick.file);
+    card.lines = table.sentences(pick);
+    card.before = table.before(selector, pick);
+    card.after = table.after(pick);
+    page.picks.push_back(std::move(card));
+  }
+  write_file(flags.report, selection_page(page));
+}
+
+Json reasons_json(const SelectionReasons& reasons) {
+  Json layers = Json::array(), picks = Json::array();
+  for (const LayerChange& layer : reasons.layers)
+    layers.push_back({{"tap", layer.tap}, {"change", layer.change}, {"neuron", layer.neuron}, {"most", layer.most}});
+  for (const PickReason& reason : reasons.picks) {
+    Json pick = {{"index", reason.row}, {"second", reason.second}, {"second_confidence", reason.confidence}};
+    if (!reason.against.empty()) {
+      pick["against"] = reason.against;
+      pick["verdict"] = reason.verdict;
+      pick["tap"] = reason.tap;
+      pick["neuron"] = reason.neuron;
+      pick["change"] = reason.change;
+    }
+    picks.push_back(std::move(pick));
+  }
+  return {{"layers", layers}, {"picks", picks}};
+}
+
+void print_reasons(const SelectionReasons& reasons, const Picks& picks, const PickTable& table) {
+  if (!reasons.layers.empty()) {
+    Table layers({"layer", ">change", ">most sensitive neuron", ">its change"});
+    for (const LayerChange& layer : reasons.layers)
+      layers.add({layer.tap, fmt::format("{:.3f}", layer.change), std::to_string(layer.neuron),
+                  fmt::format("{:.3f}", layer.most)});
+    say("{}changes over the picks, in standard deviations of the layer's neurons\n\n", layers.str());
+  }
+  Table each({">rank", "verdict", "why"});
+  for (std::size_t i = 0; i < std::min(picks.size(0), kShownPicks); ++i) {
+    std::vector<std::string> lines = table.sentences(picks.at(0, i));
+    std::string rest;
+    for (std::size_t at = 1; at < lines.size(); ++at) rest += (at == 1 ? "" : "; ") + lines[at];
+    each.add({std::to_string(i + 1), lines[0], rest});
+  }
+  say("{}\n", each.str());
 }
 
 // The folder or file that rows with a file name came from; empty: they came from no single one.
@@ -268,11 +382,17 @@ Json picks_json(const Picks& picks, const Selection& selection, const std::vecto
   return all;
 }
 
-void report_selection(Common& common, const SelectFlags& flags, const std::vector<Spec>& by, const Network& network,
-                      const DataView& pool, const Selection& selection) {
-  std::vector<std::string> names = selector_names(by);
+void report_selection(Common& common, const SelectFlags& flags, Network& network, const DataView& pool,
+                      const SelectRequest& request) {
+  Selection selection = select_from(network, pool, request);
+  std::vector<std::string> names = selector_names(request.by);
   Picks picks(network, pool, selection);
-  if (!flags.output.empty()) write_picks(picks, names, absolute_spec(flags.data), flags.output);
+  std::optional<SelectionReasons> reasons;
+  if (flags.explain)
+    reasons = explain_picks(network, pool, {selection.by[0].picks[0], request.originals, "nss", request.seed});
+  PickTable table(network, pool, absolute_spec(flags.data), reasons ? &*reasons : nullptr);
+  if (!flags.output.empty()) write_picks(picks, names, table, flags.output);
+  if (!flags.report.empty()) write_page(picks, names[0], table, network, pool, selection.by[0], flags);
   const std::vector<std::int64_t>& rows = selection.by[0].picks[0];
   if (!flags.sheet.empty()) {
     DataView top = pool.subset(
@@ -285,18 +405,20 @@ void report_selection(Common& common, const SelectFlags& flags, const std::vecto
   if (!flags.copy_to.empty()) copy_picks(flags, pool, rows);
   auto not_a_number = (selection.predicted == kNotANumber).sum().item<std::int64_t>();
   if (common.json) {
-    print_json({{"model", network.info().path},
-                {"data", pool.name},
-                {"inputs", pool.size()},
-                {"not_a_number", not_a_number},
-                {"selectors", picks_json(picks, selection, names)},
-                {"times", times_json(selection.times)}},
-               1);
+    Json j = {{"model", network.info().path},
+              {"data", pool.name},
+              {"inputs", pool.size()},
+              {"not_a_number", not_a_number},
+              {"selectors", picks_json(picks, selection, names)},
+              {"times", times_json(selection.times)}};
+    if (reasons) j["reasons"] = reasons_json(*reasons);
+    print_json(j, 1);
   } else {
     print_picks(picks, selection, names, pool);
+    if (reasons) print_reasons(*reasons, picks, table);
     if (not_a_number > 0)
       say("{} inputs have an output that is {}; they come first\n", format_count(not_a_number), kNotANumberName);
-    for (const std::string& path : {flags.output, flags.sheet, flags.copy_to}) {
+    for (const std::string& path : {flags.output, flags.sheet, flags.report, flags.copy_to}) {
       if (!path.empty()) say("written to {}\n", path);
     }
   }
@@ -329,7 +451,7 @@ void run(Verb& verb, Common& common, SelectFlags& flags) {
     return;
   }
   request.budgets = {parse_top(flags.top, pool.size())};
-  report_selection(common, flags, by, *network, pool, select_from(*network, pool, request));
+  report_selection(common, flags, *network, pool, request);
 }
 
 }  // namespace
@@ -338,14 +460,14 @@ void add_select_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<SelectFlags>();
   Verb& verb = make_verb(
       app, common, "select", "choose the unlabelled inputs that are most worth a label",
-      "  galvani select lenet5.onnx --data photos/ --top 100 -o to_label.csv\n"
+      "  galvani select lenet5.onnx --data photos/ --top 100 -o to_label.csv --report to_label.html\n"
       "  galvani select lenet5.onnx --data pool/ --train mnist:train --by datis --top 5% --copy-to chosen\n"
       "  galvani select lenet5.onnx --data pool/ --originals mnist:test --by nss:pair=original -o picked.csv\n"
       "  galvani select lenet5.onnx --data pool/ --train mnist:train --by gini,nss,dsa,datis --evaluate --repeats 5\n"
       "  galvani select --list");
   flags->model.add_to(verb, /*required=*/false);
   runs_models(verb, common, [flags] {
-    return Confinement{{flags->copy_to}, {flags->output, flags->sheet, flags->plot, flags->gates.junit}};
+    return Confinement{{flags->copy_to}, {flags->output, flags->sheet, flags->report, flags->plot, flags->gates.junit}};
   });
   verb.add_option("--data", flags->data, "the pool: inputs to choose from");
   verb.add_option("--train", flags->train, "training data, for selectors that compare with them");
@@ -358,6 +480,9 @@ void add_select_verb(Verb& app, Common& common) {
                   "write the picks as CSV, with a column for labels; with --evaluate, its figures");
   verb.add_option("--copy-to", flags->copy_to, "copy the chosen inputs into this new folder, in order");
   verb.add_option("--sheet", flags->sheet, "draw the first picks on a page (PNG)");
+  verb.add_option("--report", flags->report, "write a page (HTML) on which the picks can be seen and labelled");
+  verb.add_flag("--explain", flags->explain,
+                "say of every pick what the model wavers between and which neurons change most");
   verb.add_flag("--list", flags->list, "list the selectors and their options");
   const char* group = "Evaluation, where the pool has labels";
   verb.add_flag("--evaluate", flags->evaluate, "measure selectors: faults found at 5, 10, 15 and 20% of the pool")

@@ -311,7 +311,7 @@ def _(w):
 def _(w):
     alone = w.done().out
     expect_equal([alone == w.done(*words).out for words in (["--help"], ["-h"], ["help"])], [True] * 3, "the overview again")
-    expect(len(alone.splitlines()) < 40 and alone.count("  galvani ") == 3, "not a short overview with three commands")
+    expect(len(alone.splitlines()) < 42 and alone.count("  galvani ") == 3, "not a short overview with three commands")
     for verb in (["inspect"], ["data"], ["data", "export"]):
         expect(w.done("help", *verb).out == w.done(*verb, "--help").out == w.done(*verb, "-h").out, f"the helps of {verb} differ")
         expect("Usage: galvani " + " ".join(verb) in w.done("help", *verb).out, "the usage line")
@@ -2404,6 +2404,23 @@ def _(w):
     w.refused(3, *repair, "--tests", "other.csv", "-o", "zebra.onnx", names="has no column 'label'")
 
 
+@check("select explains its picks and makes a page to label them on")
+def _(w):
+    j = selection(w, *POOL, "--by", "nss", "--top", 9, "--explain", "--report", "picks.html", "-o", "why.csv")
+    picks, why = j["selectors"][0]["picks"], j["reasons"]["picks"]
+    expect_equal([p["index"] for p in why], [p["index"] for p in picks], "the picks that are explained")
+    expect(all(p["second"] not in (-1, q["predicted"]) and p["second_confidence"] <= q["confidence"] for p, q in zip(why, picks)), why)
+    expect_equal({layer["tap"] for layer in j["reasons"]["layers"]}, {"conv1", "conv2", "fc1", "fc2", "fc3"}, "the layers")
+    rows = picked(w, "why.csv")
+    expect(all(row["against"] and row["layer"] and int(row["neuron"]) >= 0 for row in rows), "a pick without a reason")
+    page = (w / "picks.html").read_text()
+    expect_equal((page.count("<li "), page.count("data:image/png")), (9, 9), "the pictures of the page")
+    expect("http" not in page.replace("http-equiv", ""), "the page wants something from elsewhere")
+    expect("most sensitive neuron" in w.done("select", "eight.onnx", *POOL, "--by", "gini", "--explain").out, "no table of layers")
+    originals = selection(w, *POOL, "--by", "gini", "--top", 5, "--explain", "--originals", "digits:test[200:400]")["reasons"]["picks"]
+    expect_equal({p["against"] for p in originals}, {"original"}, "what picks are compared with")
+
+
 @check("a pool with broken files and photos of any size")
 def _(w):
     folder = w / "snapshots"
@@ -2413,7 +2430,7 @@ def _(w):
         shutil.copy(file, folder / f"photo {i}.png")
     (folder / "duplicate.png").write_bytes((folder / "photo 3.png").read_bytes())
     (folder / "photo 7.png").write_bytes(b"no image")
-    write_png(folder / "wide.png", 50, 40, lambda x, y: (x * 5, y * 6, 90))
+    write_png(folder / "wide.png", 50, 40, (200, 120, 90))
     w.refused(3, "select", "eight.onnx", "--data", "snapshots/", "--by", "gini", names="photo 7.png")
     j = selection(w, "--data", "snapshots/", "--by", "gini,nss", "--top", "100%", "--skip-broken")
     expect_equal([len(by["picks"]) for by in j["selectors"]], [31, 31], "the picks")

@@ -57,7 +57,7 @@ std::string overview(const Verb& app) {
       {"What a network does", {"cover", "profile", "trace"}},
       {"Breaking it", {"fuzz", "attack", "mutate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
-      {"Mending it", {"repair"}},
+      {"Mending it", {"select", "repair"}},
   };
   std::string text =
       "Galvani tests deep neural networks the way a fuzzer tests programs.\n\n"
@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
   add_repair_verb(app, common);
   add_replay_verb(app, common);
   add_report_verb(app, common);
+  add_select_verb(app, common);
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);

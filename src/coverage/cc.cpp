@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "coverage/builtin.h"
-#include "coverage/nearest.h"
+#include "galvani/coverage/nearest.h"
 #include "galvani/base/parallel.h"
 
 namespace galvani {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "coverage/nearest.h"
+#include "galvani/coverage/nearest.h"
 #include "coverage/surprise.h"
 
 namespace galvani {

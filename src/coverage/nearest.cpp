@@ -1,4 +1,4 @@
-#include "coverage/nearest.h"
+#include "galvani/coverage/nearest.h"
 
 #include <ATen/ATen.h>
 
@@ -81,20 +81,14 @@ NearestSearch::NearestSearch(const at::Tensor& rows)
       norms_(centred_.square().sum(1)),
       finite_(norms_.isfinite().all().item<bool>()) {}
 
-std::vector<Nearest> NearestSearch::nearest(const at::Tensor& queries, const Ranges& ranges) const {
-  std::int64_t width = rows_.size(1);
+template <class Bound, class Offer>
+void NearestSearch::scan(const at::Tensor& queries, const Ranges& ranges, const Bound& bound,
+                         const Offer& offer) const {
   auto m = static_cast<std::size_t>(queries.size(0));
-  at::Tensor exact = queries.contiguous();
-  at::Tensor centred = exact - mean_;
+  at::Tensor centred = queries - mean_;
   at::Tensor query_norms = centred.square().sum(1);
-  struct Candidate {
-    std::int64_t index;
-    float least;  // the distance cannot be smaller
-  };
-  std::vector<std::vector<Candidate>> candidates(m);
-  std::vector<float> bound(m, std::numeric_limits<float>::max());  // the smallest distance is at most this
   const float* norm = norms_.data_ptr<float>();
-  float slack = error_share(width);
+  float slack = error_share(rows_.size(1));
   std::int64_t size = block_size(m);
   for (auto [range_begin, range_end] : ranges) {
     for (std::int64_t begin = range_begin; begin < range_end; begin += size) {
@@ -105,7 +99,7 @@ std::vector<Nearest> NearestSearch::nearest(const at::Tensor& queries, const Ran
         float own = query_norms.data_ptr<float>()[i];
         if (!std::isfinite(own) || !finite_) {
           // Too large for single precision: every row is a candidate.
-          for (std::int64_t j = 0; j < count; ++j) candidates[i].push_back({begin + j, 0});
+          for (std::int64_t j = 0; j < count; ++j) offer(i, Candidate{begin + j, 0}, std::numeric_limits<float>::max());
           continue;
         }
         // Most rows are far away: a group is looked at one by one only if its smallest lower bound says so.
@@ -118,16 +112,30 @@ std::vector<Nearest> NearestSearch::nearest(const at::Tensor& queries, const Ran
             least[lane] = (own + norm[begin + j + lane]) * (1 - slack) - 2 * product[j + lane];
             smallest = std::min(smallest, least[lane]);
           }
-          if (smallest > bound[i]) continue;
+          if (smallest > bound(i)) continue;
           for (std::int64_t lane = 0; lane < group; ++lane) {
-            if (least[lane] > bound[i]) continue;
-            candidates[i].push_back({begin + j + lane, least[lane]});
-            bound[i] = std::min(bound[i], least[lane] + 2 * slack * (own + norm[begin + j + lane]));
+            if (least[lane] > bound(i)) continue;
+            offer(i, Candidate{begin + j + lane, least[lane]},
+                  least[lane] + 2 * slack * (own + norm[begin + j + lane]));
           }
         }
       }
     }
   }
+}
+
+std::vector<Nearest> NearestSearch::nearest(const at::Tensor& queries, const Ranges& ranges) const {
+  std::int64_t width = rows_.size(1);
+  auto m = static_cast<std::size_t>(queries.size(0));
+  at::Tensor exact = queries.contiguous();
+  std::vector<std::vector<Candidate>> candidates(m);
+  std::vector<float> bound(m, std::numeric_limits<float>::max());  // the smallest distance is at most this
+  scan(
+      exact, ranges, [&](std::size_t i) { return bound[i]; },
+      [&](std::size_t i, const Candidate& candidate, float most) {
+        candidates[i].push_back(candidate);
+        bound[i] = std::min(bound[i], most);
+      });
   std::vector<Nearest> result(m);
   for (std::size_t i = 0; i < m; ++i) {
     const float* query = exact.data_ptr<float>() + static_cast<std::int64_t>(i) * width;
@@ -140,6 +148,48 @@ std::vector<Nearest> NearestSearch::nearest(const at::Tensor& queries, const Ran
         result[i] = {candidate.index, distance};
       }
     }
+  }
+  return result;
+}
+
+std::vector<std::vector<Nearest>> NearestSearch::nearest_k(const at::Tensor& queries, std::int64_t k) const {
+  std::int64_t width = rows_.size(1);
+  auto m = static_cast<std::size_t>(queries.size(0));
+  auto most_wanted = static_cast<std::size_t>(std::min(k, rows_.size(0)));
+  std::vector<std::vector<Nearest>> result(m);
+  if (most_wanted == 0) return result;
+  at::Tensor exact = queries.contiguous();
+  std::vector<std::vector<Candidate>> candidates(m);
+  // The k smallest of what distances are at most, the largest of them in front: no other row needs to be nearer.
+  std::vector<std::vector<float>> heaps(m);
+  auto bound = [&](std::size_t i) {
+    return heaps[i].size() < most_wanted ? std::numeric_limits<float>::max() : heaps[i].front();
+  };
+  scan(exact, {{0, rows_.size(0)}}, bound, [&](std::size_t i, const Candidate& candidate, float most) {
+    candidates[i].push_back(candidate);
+    std::vector<float>& heap = heaps[i];
+    if (heap.size() == most_wanted) {
+      if (most >= heap.front()) return;
+      std::pop_heap(heap.begin(), heap.end());
+      heap.pop_back();
+    }
+    heap.push_back(most);
+    std::push_heap(heap.begin(), heap.end());
+  });
+  for (std::size_t i = 0; i < m; ++i) {
+    const float* query = exact.data_ptr<float>() + static_cast<std::int64_t>(i) * width;
+    std::vector<Nearest>& found = result[i];
+    for (const Candidate& candidate : candidates[i]) {
+      if (candidate.least > bound(i)) continue;
+      found.push_back(
+          {candidate.index, squared_distance(query, rows_.data_ptr<float>() + candidate.index * width, width)});
+    }
+    auto nearer = [](const Nearest& a, const Nearest& b) {
+      return a.squared_distance != b.squared_distance ? a.squared_distance < b.squared_distance : a.index < b.index;
+    };
+    std::size_t kept = std::min(most_wanted, found.size());
+    std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(kept), found.end(), nearer);
+    found.resize(kept);
   }
   return result;
 }

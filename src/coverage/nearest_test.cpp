@@ -1,7 +1,11 @@
-#include "coverage/nearest.h"
+#include "galvani/coverage/nearest.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "galvani/base/rng.h"
 
@@ -35,6 +39,31 @@ TEST(Nearest, IsThatOfTheDoubleLoop) {
       EXPECT_EQ(found[static_cast<std::size_t>(i)].squared_distance, expected.squared_distance);
     }
     EXPECT_EQ(found[0].index, 17);
+  }
+}
+
+TEST(Nearest, SeveralAreThoseOfTheDoubleLoop) {
+  for (float scale : {1.0F, 1e-6F, 1e18F}) {
+    at::Tensor rows = noise(3000, 7, 5, scale);
+    rows[17] = rows[2000];
+    at::Tensor queries = noise(20, 7, 6, scale);
+    queries[0] = rows[2000];
+    for (std::int64_t k : {1, 5, 200, 4000}) {
+      auto found = NearestSearch(rows).nearest_k(queries, k);
+      for (std::int64_t i = 0; i < queries.size(0); ++i) {
+        std::vector<std::pair<double, std::int64_t>> expected;
+        for (std::int64_t j = 0; j < 3000; ++j)
+          expected.emplace_back(squared_distance(queries.data_ptr<float>() + i * 7, rows.data_ptr<float>() + j * 7, 7),
+                                j);
+        std::sort(expected.begin(), expected.end());
+        const auto& near = found[static_cast<std::size_t>(i)];
+        ASSERT_EQ(near.size(), static_cast<std::size_t>(std::min<std::int64_t>(k, 3000)));
+        for (std::size_t at = 0; at < near.size(); ++at) {
+          ASSERT_EQ(near[at].index, expected[at].second) << scale << " " << k;
+          ASSERT_EQ(near[at].squared_distance, expected[at].first);
+        }
+      }
+    }
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 using Rows = std::vector<std::int64_t>;
 
 // As Python's x[begin:end:step].
-Rows slice(const Rows& rows, const Selector& selector) {
+Rows slice(const Rows& rows, const Bracket& selector) {
   auto n = static_cast<std::int64_t>(rows.size());
   bool forward = selector.step > 0;
   std::int64_t lowest = forward ? 0 : -1;
@@ -70,24 +70,24 @@ class RowSelection {
     classes_ = std::max(classes_, static_cast<std::int64_t>(class_names.size()));
   }
 
-  void apply(const Selector& selector) {
+  void apply(const Bracket& selector) {
     switch (selector.kind) {
-      case Selector::Kind::slice:
+      case Bracket::Kind::slice:
         rows_ = slice(rows_, selector);
         break;
-      case Selector::Kind::item:
+      case Bracket::Kind::item:
         rows_ = {item(selector)};
         break;
-      case Selector::Kind::sample:
+      case Bracket::Kind::sample:
         rows_ = draw(rows_, checked_count(selector, rows_.size(), ""), Rng(selector.seed));
         break;
-      case Selector::Kind::classes:
+      case Bracket::Kind::classes:
         keep_classes(selector);
         break;
-      case Selector::Kind::per_class:
+      case Bracket::Kind::per_class:
         draw_per_class(selector);
         break;
-      case Selector::Kind::length:  // says how rows are read, not which
+      case Bracket::Kind::length:  // says how rows are read, not which
         break;
     }
     if (rows_.empty()) bad_usage("data '{}': {} leaves no images", name_, selector.str());
@@ -96,7 +96,7 @@ class RowSelection {
   Rows take() { return std::move(rows_); }
 
  private:
-  std::int64_t item(const Selector& selector) const {
+  std::int64_t item(const Bracket& selector) const {
     auto n = static_cast<std::int64_t>(rows_.size());
     std::int64_t position = selector.begin->of(n);
     if (position < 0 || position >= n)
@@ -104,7 +104,7 @@ class RowSelection {
     return rows_[static_cast<std::size_t>(position)];
   }
 
-  std::int64_t checked_count(const Selector& selector, std::size_t have, const std::string& of_class) const {
+  std::int64_t checked_count(const Bracket& selector, std::size_t have, const std::string& of_class) const {
     std::int64_t count = selector.count.of(static_cast<std::int64_t>(have));
     if (count > static_cast<std::int64_t>(have))
       bad_usage("data '{}': {} asks for {} images, but there are only {}{}", name_, selector.str(), count, have,
@@ -112,7 +112,7 @@ class RowSelection {
     return count;
   }
 
-  void keep_classes(const Selector& selector) {
+  void keep_classes(const Bracket& selector) {
     std::vector<std::int64_t> wanted;
     for (const std::string& name : selector.classes) wanted.push_back(class_index(name, class_names_, classes_, name_));
     Rows kept;
@@ -122,7 +122,7 @@ class RowSelection {
     rows_ = std::move(kept);
   }
 
-  void draw_per_class(const Selector& selector) {
+  void draw_per_class(const Bracket& selector) {
     std::map<std::int64_t, Rows> by_class;
     for (std::int64_t row : rows_) {
       if (label_[row] == Dataset::kUnlabelled)
@@ -149,10 +149,10 @@ class RowSelection {
 
 }  // namespace
 
-std::vector<std::int64_t> select_rows(const std::vector<Selector>& selectors, const at::Tensor& labels,
+std::vector<std::int64_t> select_rows(const std::vector<Bracket>& selectors, const at::Tensor& labels,
                                       const std::vector<std::string>& class_names, const std::string& name) {
   RowSelection selection(labels, class_names, name);
-  for (const Selector& selector : selectors) selection.apply(selector);
+  for (const Bracket& selector : selectors) selection.apply(selector);
   return selection.take();
 }
 

@@ -63,7 +63,7 @@ class SpecParser {
     return std::filesystem::exists(path, ignored);
   }
 
-  void parse_brackets(std::size_t at, std::vector<Selector>& selectors) const {
+  void parse_brackets(std::size_t at, std::vector<Bracket>& selectors) const {
     while (at < spec_.size()) {
       if (spec_[at] != '[') wrong("'{}' follows the closing bracket", printable(spec_.substr(at)));
       std::size_t close = spec_.find(']', at);
@@ -73,15 +73,15 @@ class SpecParser {
     }
   }
 
-  Selector parse_selector(const std::string& text) const {
+  Bracket parse_selector(const std::string& text) const {
     if (text.empty()) wrong("the brackets are empty");
     if (text.find('=') != std::string::npos) return parse_settings(text);
-    Selector selector;
+    Bracket selector;
     std::vector<std::string> parts = split(text, ':');
     if (parts.size() > 3) wrong("'[{}]' has more than start, end and step", text);
     if (!parts[0].empty()) selector.begin = amount(parts[0]);
     if (parts.size() == 1) {
-      selector.kind = Selector::Kind::item;
+      selector.kind = Bracket::Kind::item;
       if (selector.begin->percent) wrong("'[{}]' is one position, which cannot be a percentage", text);
       return selector;
     }
@@ -92,8 +92,8 @@ class SpecParser {
   }
 
   // sample=1000,seed=3   class=cat,dog   per-class=100,seed=1   length=16000
-  Selector parse_settings(const std::string& text) const {
-    Selector selector;
+  Bracket parse_settings(const std::string& text) const {
+    Bracket selector;
     bool chosen = false;
     bool seeded = false;
     std::string key;
@@ -108,16 +108,16 @@ class SpecParser {
       bool another_class = equals == std::string::npos && key == "class";
       if (equals == std::string::npos && !another_class) wrong("'{}' is not of the form key=value", printable(part));
       if (key == "class" && (!chosen || another_class)) {
-        selector.kind = Selector::Kind::classes;
+        selector.kind = Bracket::Kind::classes;
         selector.classes.push_back(value);
         chosen = true;
       } else if ((key == "sample" || key == "per-class") && !chosen) {
-        selector.kind = key == "sample" ? Selector::Kind::sample : Selector::Kind::per_class;
+        selector.kind = key == "sample" ? Bracket::Kind::sample : Bracket::Kind::per_class;
         selector.count = amount(value);
         if (selector.count.value <= 0) wrong("{} must be more than 0, not {}", key, printable(value));
         chosen = true;
       } else if (key == "length" && !chosen) {
-        selector.kind = Selector::Kind::length;
+        selector.kind = Bracket::Kind::length;
         selector.count.value = static_cast<double>(integer(value));
         if (selector.count.value < 1 || selector.count.value > static_cast<double>(kLongestClip))
           wrong("a length is from 1 to {} samples, not {}", kLongestClip, printable(value));
@@ -133,8 +133,8 @@ class SpecParser {
       }
     }
     if (!chosen) wrong("'[{}]' has a seed but nothing to draw", printable(text));
-    if (seeded && selector.kind == Selector::Kind::classes) wrong("class= needs no seed");
-    if (seeded && selector.kind == Selector::Kind::length) wrong("length= needs no seed");
+    if (seeded && selector.kind == Bracket::Kind::classes) wrong("class= needs no seed");
+    if (seeded && selector.kind == Bracket::Kind::length) wrong("length= needs no seed");
     return selector;
   }
 
@@ -189,7 +189,7 @@ std::string Amount::str() const {
   return percent ? fmt::format("{}%", value) : fmt::format("{}", static_cast<std::int64_t>(value));
 }
 
-std::string Selector::str() const {
+std::string Bracket::str() const {
   std::string seeded = seed == 0 ? "" : fmt::format(",seed={}", seed);
   switch (kind) {
     case Kind::item:
@@ -214,8 +214,8 @@ std::string Selector::str() const {
 
 std::int64_t DataSpec::clip_length() const {
   std::int64_t length = 0;
-  for (const Selector& selector : selectors) {
-    if (selector.kind == Selector::Kind::length) length = static_cast<std::int64_t>(selector.count.value);
+  for (const Bracket& selector : selectors) {
+    if (selector.kind == Bracket::Kind::length) length = static_cast<std::int64_t>(selector.count.value);
   }
   return length;
 }
@@ -223,7 +223,7 @@ std::int64_t DataSpec::clip_length() const {
 std::string DataSpec::str() const {
   std::string result = source;
   if (!split.empty()) result += ":" + split;
-  for (const Selector& selector : selectors) result += selector.str();
+  for (const Bracket& selector : selectors) result += selector.str();
   return result;
 }
 

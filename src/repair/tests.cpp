@@ -16,6 +16,7 @@
 #include "galvani/fuzz/reader.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/inputs.h"
+#include "repair/labelled_table.h"
 
 namespace galvani {
 namespace {
@@ -66,9 +67,8 @@ FoundTests read_campaign(const Network& network, const std::string& folder, std:
   return tests;
 }
 
-FoundTests read_data(const Network& network, const std::string& spec, std::int64_t per_seed) {
-  Dataset all = open_data_for(network, spec).load();
-  if (!all.labelled()) bad_input("{}: has images without a label, so they cannot be repaired with", spec);
+// Every input is a seed of its own.
+FoundTests tests_of(const Dataset& all, const std::string& name, std::int64_t per_seed) {
   FoundTests tests;
   std::map<std::string, std::int64_t> taken;
   std::vector<std::int64_t> rows;
@@ -84,8 +84,14 @@ FoundTests read_data(const Network& network, const std::string& spec, std::int64
     tests.changes.push_back(kUnknownChange);
   }
   tests.images = all.subset(rows);
-  tests.images.name = spec;
+  tests.images.name = name;
   return tests;
+}
+
+FoundTests read_data(const Network& network, const std::string& spec, std::int64_t per_seed) {
+  Dataset all = open_data_for(network, spec).load();
+  if (!all.labelled()) bad_input("{}: has images without a label, so they cannot be repaired with", spec);
+  return tests_of(all, spec, per_seed);
 }
 
 }  // namespace
@@ -113,7 +119,9 @@ std::string pixels_of(const at::Tensor& input) {
 FoundTests read_tests(const Network& network, const std::string& where, std::int64_t per_seed) {
   if (network.info().input.size() != 3)
     bad_input("{}: takes sounds; only image models are repaired", network.info().path);
-  FoundTests tests = is_campaign(where) ? read_campaign(network, where, per_seed) : read_data(network, where, per_seed);
+  FoundTests tests = is_campaign(where)         ? read_campaign(network, where, per_seed)
+                     : is_labelled_table(where) ? tests_of(read_labelled_table(network, where), where, per_seed)
+                                                : read_data(network, where, per_seed);
   check_labels(network, tests.images);
   return tests;
 }

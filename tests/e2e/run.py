@@ -289,7 +289,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
-                    ("repair", "repair")], helps)
+                    ("repair", "repair"), ("select", "select")], helps)
 
 
 @check("every verb has a help check")
@@ -311,7 +311,7 @@ def _(w):
 def _(w):
     alone = w.done().out
     expect_equal([alone == w.done(*words).out for words in (["--help"], ["-h"], ["help"])], [True] * 3, "the overview again")
-    expect(len(alone.splitlines()) < 40 and alone.count("  galvani ") == 3, "not a short overview with three commands")
+    expect(len(alone.splitlines()) < 42 and alone.count("  galvani ") == 3, "not a short overview with three commands")
     for verb in (["inspect"], ["data"], ["data", "export"]):
         expect(w.done("help", *verb).out == w.done(*verb, "--help").out == w.done(*verb, "-h").out, f"the helps of {verb} differ")
         expect("Usage: galvani " + " ".join(verb) in w.done("help", *verb).out, "the usage line")
@@ -546,7 +546,8 @@ def _(w):
                              "told.onnx", "--json").out)
     expect_equal([e["epoch"] for e in told["epochs"]], [1, 2], "the epochs of one document")
     for verb, part, name in (("train", "architectures", "lenet5"), ("cover", "criteria", "kmnc"), ("mutate", "mutators", "rotation"),
-                             ("fuzz", "guides", "kmnc"), ("quality", "metrics", "acac"), ("attack", "attacks", "pgd")):
+                             ("fuzz", "guides", "kmnc"), ("quality", "metrics", "acac"), ("attack", "attacks", "pgd"),
+                             ("select", "selectors", "nss")):
         listed = json.loads(w.done(verb, "--list", "--json").out)
         expect(name in [entry["name"] for entry in listed[part]], f"{name} is not among the {part} of {verb}")
         expect(name in w.done(verb, "--list").out, f"{name} is not in the list of {verb}")
@@ -821,7 +822,7 @@ def _(w):
         _, status, usage = os.wait4(process.pid, 0)
         expect_equal(status, 0, process.stderr.read())
         return usage.ru_maxrss
-    for verb in (["predict", "-o", "streamed.csv"], ["cover", "--criteria", "nc"]):
+    for verb in (["predict", "-o", "streamed.csv"], ["cover", "--criteria", "nc"], ["select", "--by", "nss,gini", "--top", 100]):
         few, many = (peak(*verb, "eight.onnx", "--data", f"digits:pool[:{n}]") for n in (8000, 48000))
         expect(many - few < 12000, f"{verb[0]}: {few} KiB for 8,000 images, {many} KiB for 40,000 more of 784 bytes")
 
@@ -1425,7 +1426,9 @@ def _(w):
             ("faults-p>=0", "runs<2", "faults-a12", "compare", "figures", "figures-2"),
             ("damage==0", "damage>0", "known are damage", "check", "figures", "--no-lineages"),
             ("faults>0", "outputs<1", "rft-all", "stats", "figures"),
-            ("images>0", "bad-files>0", "shown, images, bad-files", "report", "figures", "-o", "figures.html")):
+            ("images>0", "bad-files>0", "shown, images, bad-files", "report", "figures", "-o", "figures.html"),
+            ("picked>0", "not-a-number>0", "inputs, picked, not-a-number", "select", "eight.onnx", *TEST, "--by", "gini"),
+            ("gini-fdr-5>=0", "gini-apfd>1", "gini-fdr-20, gini-rauc", "select", "eight.onnx", *TEST, "--by", "gini", "--evaluate")):
         result = w.run(*command, "--fail-if", does_not, "--fail-if", holds, "--junit", "figures.xml")
         expect_equal(result.code, 1, f"the exit code of {command[0]}")
         suite = xml.etree.ElementTree.parse(w / "figures.xml").getroot().find("testsuite")
@@ -2417,6 +2420,162 @@ add_checks("repair refuses", [
 ], refuses_repair)
 
 
+topic("select")
+
+POOL = ["--data", "digits:test[0:200]"]
+
+
+def selection(w, *more):
+    return json.loads(w.done("select", "eight.onnx", *more, "--json").out)
+
+
+def picked(w, name):
+    with open(w / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@check("select writes picks that agree with predict")
+def _(w):
+    w.done("select", "eight.onnx", *POOL, "--by", "gini", "--top", "10%", "-o", "picked.csv")
+    w.done("predict", "eight.onnx", *POOL, "-o", "pool.csv")
+    gini = [1 - sum(float(v) ** 2 for k, v in row.items() if re.fullmatch(r"p\d+", k)) for row in picked(w, "pool.csv")]
+    order = sorted(range(200), key=lambda i: -gini[i])[:20]
+    rows = picked(w, "picked.csv")
+    expect_equal([int(row["rank"]) for row in rows], list(range(1, 21)), "the ranks")
+    expect_equal({int(row["index"]) for row in rows}, set(order), "what was picked")
+    expect(all(abs(float(row["score"]) - gini[int(row["index"])]) < 1e-4 for row in rows), "other scores than those of predict")
+    expect_equal({(row["label"], row["pool"], row["file"]) for row in rows}, {("", "digits:test[0:200]", "")}, "label, pool and file")
+    said = picked(w, "pool.csv")
+    expect_equal([row["predicted"] for row in rows], [said[int(row["index"])]["predicted"] for row in rows], "the verdicts")
+    j = selection(w, *POOL, "--by", "gini", "--top", 20)
+    expect_equal([pick["index"] for pick in j["selectors"][0]["picks"]], [int(row["index"]) for row in rows], "the picks as JSON")
+
+
+@check("select takes what it says where nothing is said, and the same seed gives the same picks")
+def _(w):
+    out = w.done("select", "eight.onnx", *POOL)
+    expect("selecting by gini" in out.err and "10 of 200 images by gini" in out.out, out)
+    out = w.done("select", "eight.onnx", *POOL, "--train", "digits:train[0:300]")
+    expect("selecting by datis" in out.err, out.err)
+    for by in ("nss", "random", "mc-dropout:samples=4"):
+        one, two, other = (selection(w, *POOL, "--by", by, "--seed", seed, "--threads", threads)["selectors"][0]["picks"]
+                           for seed, threads in ((1, 1), (1, 2), (2, 2)))
+        expect(one == two, f"{by}: another number of threads gives other picks")
+        expect(one != other, f"{by}: the seed does not matter")
+
+
+@check("select copies files as they are, draws a sheet, and repair takes the labels that were filled in")
+def _(w):
+    w.done("mutate", *POOL, "--set", "nss", "--one-each", "-o", "select-pool")
+    expect_equal(len(picked(w, "select-pool/mutants.csv")), 200, "the rules")
+    labels = {row["file"]: row["label"] for row in picked(w, "select-pool/labels.csv")}
+    w.done("predict", "eight.onnx", *POOL, "-o", "select-labels.csv")
+    expect_equal(list(labels.values()), [row["label"] for row in picked(w, "select-labels.csv")], "the labels of the pool")
+    w.done("select", "eight.onnx", "--data", "select-pool/", "--by", "flip", "--originals", "digits:test[0:200]", "--top", 12, "-o",
+           "filled.csv", "--copy-to", "chosen", "--sheet", "chosen.png")
+    rows = picked(w, "filled.csv")
+    for row in rows:
+        copy = w / "chosen" / f"{int(row['rank']):06}-{row['file']}"
+        expect(copy.read_bytes() == (w / "select-pool" / row["file"]).read_bytes(), f"{copy.name} is not the file that was picked")
+    expect_equal(len(list((w / "chosen").iterdir())), 12, "the files that were copied")
+    expect((w / "chosen.png").read_bytes().startswith(b"\x89PNG"), "the sheet is no PNG")
+    repair = ["repair", "eight.onnx", "--data", "digits:train[0:64]", "--clean", "digits:test[200:260]", "--epochs", 1, "--control", "none"]
+    w.refused(3, *repair, "--tests", "filled.csv", "-o", "filled.onnx", names="no label is filled in")
+    def fill(label, name):
+        with open(w / name, "w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows({**row, "label": label(row)} for row in rows)
+    fill(lambda row: labels[row["file"]] if int(row["rank"]) <= 9 else "", "filled.csv")
+    done = json.loads(w.done(*repair, "--tests", "filled.csv", "-o", "filled.onnx", "--json").out)
+    expect_equal(done["trained_tests"] + [s["inputs"] for s in done["sets"] if s["kind"] == "held-out tests"][0], 9, "the tests")
+    fill(lambda row: "a zebra", "zebra.csv")
+    w.refused(3, *repair, "--tests", "zebra.csv", "-o", "zebra.onnx", names="line 2 has the label 'a zebra'")
+    (w / "other.csv").write_text("a,b\n1,2\n")
+    w.refused(3, *repair, "--tests", "other.csv", "-o", "zebra.onnx", names="has no column 'label'")
+
+
+@check("select explains its picks and makes a page to label them on")
+def _(w):
+    j = selection(w, *POOL, "--by", "nss", "--top", 9, "--explain", "--report", "picks.html", "-o", "why.csv")
+    picks, why = j["selectors"][0]["picks"], j["reasons"]["picks"]
+    expect_equal([p["index"] for p in why], [p["index"] for p in picks], "the picks that are explained")
+    expect(all(p["second"] not in (-1, q["predicted"]) and p["second_confidence"] <= q["confidence"] for p, q in zip(why, picks)), why)
+    expect_equal({layer["tap"] for layer in j["reasons"]["layers"]}, {"conv1", "conv2", "fc1", "fc2", "fc3"}, "the layers")
+    rows = picked(w, "why.csv")
+    expect(all(row["against"] and row["layer"] and int(row["neuron"]) >= 0 for row in rows), "a pick without a reason")
+    page = (w / "picks.html").read_text()
+    expect_equal((page.count("<li "), page.count("data:image/png")), (9, 9), "the pictures of the page")
+    expect("http" not in page.replace("http-equiv", ""), "the page wants something from elsewhere")
+    expect("most sensitive neuron" in w.done("select", "eight.onnx", *POOL, "--by", "gini", "--explain").out, "no table of layers")
+    originals = selection(w, *POOL, "--by", "gini", "--top", 5, "--explain", "--originals", "digits:test[200:400]")["reasons"]["picks"]
+    expect_equal({p["against"] for p in originals}, {"original"}, "what picks are compared with")
+
+
+@check("a pool with broken files and photos of any size")
+def _(w):
+    folder = w / "snapshots"
+    folder.mkdir()
+    w.done("data", "export", "digits:test[0:30]", "--to", "folder", "-o", "thirty")
+    for i, file in enumerate(sorted((w / "thirty").glob("*.png"))):
+        shutil.copy(file, folder / f"photo {i}.png")
+    (folder / "duplicate.png").write_bytes((folder / "photo 3.png").read_bytes())
+    (folder / "photo 7.png").write_bytes(b"no image")
+    write_png(folder / "wide.png", 50, 40, (200, 120, 90))
+    w.refused(3, "select", "eight.onnx", "--data", "snapshots/", "--by", "gini", names="photo 7.png")
+    j = selection(w, "--data", "snapshots/", "--by", "gini,nss", "--top", "100%", "--skip-broken")
+    expect_equal([len(by["picks"]) for by in j["selectors"]], [31, 31], "the picks")
+    expect("photo 7.png" not in {pick["file"] for pick in j["selectors"][0]["picks"]}, "a broken file is picked")
+
+
+@check("evaluation counts what predict gets wrong")
+def _(w):
+    train = ["--train", "digits:train[0:400]"]
+    every = "random,softmax,gini,entropy,pcs,internal-gini,mc-dropout:samples=3,nss,nac,kmnc,npc,dsa,lsa,mdsa,ats,datis,sets,nns"
+    w.done("mutate", "--data", "digits:test[0:300]", "--set", "nss", "--one-each", "-o", "hard.npz", "--seed", 3)
+    j = selection(w, "--data", "./hard.npz", *train, "--by", every, "--evaluate", "--repeats", 2, "-o", "figures-select.csv", "--plot",
+                  "select.svg")
+    accuracy = json.loads(w.done("predict", "eight.onnx", "--data", "./hard.npz", "--json").out)["accuracy"]
+    expect_equal(j["faults"], round(300 * (1 - accuracy)), "the faults of the pool")
+    expect_equal([by["name"] for by in j["selectors"]], every.split(","), "the selectors")
+    by_name = {by["name"]: by for by in j["selectors"]}
+    expect_equal([len(by_name[name]["seeds"]) for name in ("gini", "random", "nss")], [1, 2, 2], "the runs")
+    for by in j["selectors"]:
+        expect_equal([at["picks"] for at in by["at"]], [15, 30, 45, 60], "the budgets")
+        for at in by["at"]:
+            expect(0 <= at["fdr"]["interval"][0] <= at["fdr"]["mean"] <= at["fdr"]["interval"][1] <= 1, f"{by['name']}: {at}")
+    expect(by_name["gini"]["at"][0]["fdr"]["mean"] > by_name["random"]["at"][0]["fdr"]["mean"], "gini is no better than chance")
+    expect_equal(len(picked(w, "figures-select.csv")), 4 * sum(len(by["seeds"]) for by in j["selectors"]), "the lines of the table")
+    xml.etree.ElementTree.parse(w / "select.svg")
+    expect("FDR at 5%" in w.done("select", "eight.onnx", "--data", "./hard.npz", "--by", "gini", "--evaluate").out, "no table")
+
+
+@check("interrupting a selection leaves nothing behind")
+def _(w):
+    process = w.start("select", "eight.onnx", "--data", "digits:pool[:200000]", "--by", "mc-dropout", "-o", "never.csv")
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=LIMIT)
+    expect_equal(process.returncode, 130, f"the exit code ({error[-300:]})")
+    expect(not [p.name for p in w.folder.glob("*never*")], "a file was left behind")
+
+
+add_checks("select refuses", [
+    ("no data", "--data is missing", "select", "eight.onnx"),
+    ("no such selector", "did you mean 'gini'", "select", "eight.onnx", *POOL, "--by", "gimi"),
+    ("no training data", "--train", "select", "eight.onnx", *POOL, "--by", "dsa"),
+    ("no originals", "--originals", "select", "eight.onnx", *POOL, "--by", "nss:pair=original"),
+    ("too many", "only 200 inputs", "select", "eight.onnx", *POOL, "--by", "gini", "--top", "201"),
+    ("no number", "must be a number of inputs", "select", "eight.onnx", *POOL, "--by", "gini", "--top", "many"),
+    ("more than all", "must be a number of inputs", "select", "eight.onnx", *POOL, "--by", "gini", "--top", "101%"),
+    ("the same twice", "names gini twice", "select", "eight.onnx", *POOL, "--by", "gini,gini"),
+    ("repeats of nothing", "--repeats is of --evaluate", "select", "eight.onnx", *POOL, "--by", "gini", "--repeats", 3),
+    ("top of an evaluation", "--top is not of --evaluate", "select", "eight.onnx", *POOL, "--by", "gini", "--evaluate", "--top", 3),
+    ("one folder for two", "--by names 2", "select", "eight.onnx", *POOL, "--by", "gini,pcs", "--copy-to", "two"),
+    ("a pool without a place", "name a folder or an NPZ file", "mutate", *POOL, "--one-each"),
+], lambda w, names, *command: w.refused(2, *command, names=names))
+
+
 # Every verb, and what goes wrong everywhere: one sentence and an exit code each.
 
 topic("mishaps")
@@ -2438,6 +2597,9 @@ HABITS = [
                               "--epochs", 1, "--control", "none", "-o", "{output}"]),
     Habit("repair --tests", "campaign", ["repair", "eight.onnx", "--tests", "{input}", "--data", "digits:train[0:64]", "--clean",
                                          "digits:test[40:60]", "--per-seed", 1, "--epochs", 1, "--control", "none", "-o", "{output}"]),
+    Habit("select", "model", ["select", "{input}", *TEST, "--by", "gini", "-o", "{output}"]),
+    Habit("select --evaluate", "data", ["select", "eight.onnx", "--data", "{input}", "--by", "gini,pcs", "--evaluate", "-o", "{output}"]),
+    Habit("mutate --one-each", "data", ["mutate", "--data", "{input}", "--set", "blur", "--one-each", "-o", "{output}.npz"], False),
     Habit("mutate", "data", ["mutate", "--data", "{input}", "--mutators", "blur", "-o", "{output}"]),
     Habit("data list", None, ["data", "list"], False),
     Habit("data get", None, ["data", "get", "digits"], False),

@@ -22,7 +22,7 @@ struct Amount {
 };
 
 // One pair of brackets.
-struct Selector {
+struct Bracket {
   enum class Kind { slice, item, sample, classes, per_class, length };
   Kind kind = Kind::slice;
   std::optional<Amount> begin;       // slice; the position of an item
@@ -39,7 +39,7 @@ struct DataSpec {
   std::string source;  // a name of the catalogue, or a path
   bool is_path = false;
   std::string split;  // empty: not named
-  std::vector<Selector> selectors;
+  std::vector<Bracket> selectors;
 
   // What sounds are cut or padded to; 0: they stay as they are.
   std::int64_t clip_length() const;
@@ -56,7 +56,7 @@ std::string training_split_of(const std::string& text);
 
 // The rows that `selectors`, applied from left to right, leave of 0..n-1; `name` is named in errors.
 // `labels` is [n] int64.
-std::vector<std::int64_t> select_rows(const std::vector<Selector>& selectors, const at::Tensor& labels,
+std::vector<std::int64_t> select_rows(const std::vector<Bracket>& selectors, const at::Tensor& labels,
                                       const std::vector<std::string>& class_names, const std::string& name);
 
 }  // namespace galvani

@@ -30,10 +30,22 @@ class NearestSearch {
   // The nearest row of those in `ranges` for each query, [m, width] float; of equally near ones the first. m should be
   // small (a few hundred); call it from several workers for more.
   std::vector<Nearest> nearest(const at::Tensor& queries, const Ranges& ranges) const;
+  // The k nearest of all rows for each query, the nearest first, of equally near ones those that come first; fewer if
+  // there are not as many rows.
+  std::vector<std::vector<Nearest>> nearest_k(const at::Tensor& queries, std::int64_t k) const;
 
   const at::Tensor& rows() const { return rows_; }
 
  private:
+  struct Candidate {
+    std::int64_t index;
+    float least;  // the squared distance cannot be smaller
+  };
+  // Calls bound(query) for what the distance may be at most, and offer(query, candidate, most) with each row that may
+  // be that near; its distance is between `candidate.least` and `most`.
+  template <class Bound, class Offer>
+  void scan(const at::Tensor& queries, const Ranges& ranges, const Bound& bound, const Offer& offer) const;
+
   at::Tensor rows_;     // as given
   at::Tensor mean_;     // [width]
   at::Tensor centred_;  // [n, width] float

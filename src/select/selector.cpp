@@ -1,0 +1,126 @@
+#include "galvani/select/selector.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "galvani/base/error.h"
+#include "galvani/base/rng.h"
+#include "galvani/model/evaluate.h"
+
+namespace galvani {
+namespace {
+
+bool is_dense(const Network& network, int tap) {
+  if (network.taps()[static_cast<std::size_t>(tap)].kind != TapKind::dense) return false;
+  std::optional<LinearLayer> layer = network.linear_layer(tap);
+  return layer && layer->dense;
+}
+
+}  // namespace
+
+FeatureNeed feature_of(const Network& network, const std::string& layer) {
+  auto last = static_cast<int>(network.taps().size()) - 1;
+  bool encoder = layer == "encoder";
+  if (!encoder && layer != "penultimate") {
+    std::vector<int> named = network.select_taps(layer);
+    if (named.size() != 1) bad_usage("'{}' names {} taps, but one is meant", printable(layer), named.size());
+    return {named[0], FeatureForm::units};
+  }
+  int dense = -1;
+  for (int tap = last; tap >= 0; --tap) {
+    if (network.taps()[static_cast<std::size_t>(tap)].kind == TapKind::activation) continue;
+    if (!is_dense(network, tap)) break;
+    dense = tap;
+    if (!encoder) break;
+  }
+  if (dense >= 0) return {dense, FeatureForm::input};
+  if (last < 0) bad_usage("{}: has no layer that can be looked into", network.info().path);
+  return {std::max(0, last - 1), encoder ? FeatureForm::units : FeatureForm::neurons};
+}
+
+std::string describe(const Network& network, const FeatureNeed& need) {
+  const char* what = need.form == FeatureForm::input   ? "the input of"
+                     : need.form == FeatureForm::units ? "units of"
+                                                       : "neurons of";
+  return fmt::format("{} {}", what, network.taps().at(static_cast<std::size_t>(need.tap)).name);
+}
+
+void Selector::train(const TrainingPart& part) {
+  run_train(part);
+}
+
+void Selector::sample(const PoolPart& part) {
+  run_sample(part);
+}
+
+void Selector::add(const PoolPart& part) {
+  std::size_t before = scores_.size();
+  scores_.resize(before + part.rows.size(), std::numeric_limits<double>::quiet_NaN());
+  run(part, scores_.data() + before);
+  if (!looks_at_output()) return;
+  const auto* verdict = part.seen.predicted.data_ptr<std::int64_t>();
+  for (std::size_t i = 0; i < part.rows.size(); ++i) {
+    if (verdict[i] != kNotANumber) continue;
+    not_a_number_.push_back(part.rows[i]);
+    scores_[before + i] = std::numeric_limits<double>::infinity();
+  }
+}
+
+Ranking Selector::rank(std::uint64_t seed) {
+  Ranking ranking;
+  ranking.order = run_order(scores_);
+  for (std::int64_t row : not_a_number_)
+    scores_[static_cast<std::size_t>(row)] = std::numeric_limits<double>::infinity();
+  if (ranking.order.empty()) {
+    ranking.order.resize(scores_.size());
+    std::iota(ranking.order.begin(), ranking.order.end(), 0);
+    auto key = [&](std::int64_t row) {
+      double score = scores_[static_cast<std::size_t>(row)];
+      return std::isnan(score) ? -std::numeric_limits<double>::infinity() : score;
+    };
+    std::sort(ranking.order.begin(), ranking.order.end(), [&](std::int64_t a, std::int64_t b) {
+      double x = key(a), y = key(b);
+      if (x != y) return x > y;
+      std::uint64_t m = mix(seed, static_cast<std::uint64_t>(a)), n = mix(seed, static_cast<std::uint64_t>(b));
+      return m != n ? m < n : a < b;
+    });
+  } else {
+    if (ranking.order.size() != scores_.size())
+      fail(ErrorCode::internal, "{} ordered {} of {} inputs", id_, ranking.order.size(), scores_.size());
+    std::stable_partition(ranking.order.begin(), ranking.order.end(), [&](std::int64_t row) {
+      return std::isinf(scores_[static_cast<std::size_t>(row)]) && scores_[static_cast<std::size_t>(row)] > 0;
+    });
+  }
+  ranking.scores = scores_;
+  return ranking;
+}
+
+std::vector<std::int64_t> Selector::refine(const Shortlist& candidates, std::int64_t budget) const {
+  std::vector<std::int64_t> picks;
+  for (std::int64_t i : run_refine(candidates, budget))
+    picks.push_back(candidates.rows.at(static_cast<std::size_t>(i)));
+  if (static_cast<std::int64_t>(picks.size()) != budget)
+    fail(ErrorCode::internal, "{} picked {} inputs, not {}", id_, picks.size(), budget);
+  return picks;
+}
+
+std::unique_ptr<Selector> make_selector(const Spec& spec, const SelectContext& context) {
+  std::unique_ptr<Selector> selector = selectors().create(spec, context);
+  selector->id_ = spec.name;
+  selector->spec_ = selectors().options(spec).str();
+  SelectorNeeds needs = selector->needs();
+  if (needs.training && !context.training)
+    bad_usage("{} compares with training data: name them with --train, such as --train mnist:train", spec.name);
+  if (needs.originals && !context.originals)
+    bad_usage("{} compares every input with what it was made of: name the originals with --originals", spec.str());
+  if (needs.mutants > 0 && context.type.kind != SampleKind::image)
+    bad_usage("{} mutates inputs, and only images can be mutated", spec.name);
+  return selector;
+}
+
+}  // namespace galvani

@@ -200,8 +200,8 @@ class Measurements:
         found = {kind: self.refined(subject, f"rq2-{kind}", keep)
                  for kind, keep in (("improving", "coverage-improving"), ("remaining", "coverage-remaining"), ("all", "all"))}
         if not subject.given:
-            model, accuracy = self.plain(subject)
-            found["plain"] = {**self.quality(subject, "plain", model), "clean": accuracy, **self.clever(subject, "plain", model)}
+            model, _ = self.plain(subject)  # whose clean accuracy is of other images than the loop's
+            found["plain"] = {**self.quality(subject, "plain", model), **self.clever(subject, "plain", model)}
         return found
 
     def refined(self, subject, name, keep):

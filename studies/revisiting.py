@@ -83,7 +83,8 @@ class Subject:
 
 
 LENETS = ("lenet1", "lenet4", "lenet5")
-SMOKE = Amounts(train=3000, epochs=2, tests=60, clean=500, energy=5, steps=5, parts=2, per_image=1, most=10, retrain=1, clever=(2, 5, 8))
+SMOKE = Amounts(train=3000, epochs=2, tests=60, clean=500, energy=5, steps=5, parts=2, per_image=1, most=10, retrain=1, clever=(2, 5, 8),
+                repaired_with=("dh-d", "dh-n"))
 SMALL = Amounts(train=12000, epochs=6, tests=300, clean=10000, energy=8, steps=10, parts=4, per_image=4, most=50, retrain=2,
                 clever=(), repaired_with=("dh-d", "dh-n"))
 SMALL_COLOUR = Amounts(train=2000, epochs=0, tests=100, clean=1000, energy=5, steps=10, parts=2, per_image=2, most=20, retrain=2,

@@ -22,7 +22,7 @@ constexpr std::int64_t kSamples = 100;
 double one_at_a_time(Network& network, const at::Tensor& input) {
   at::Tensor centre = input.to(at::kFloat);
   auto values = static_cast<std::size_t>(input.numel());
-  std::int64_t verdict = predict(network, input.unsqueeze(0)).labels.item<std::int64_t>();
+  auto verdict = predict(network, input.unsqueeze(0)).labels.item<std::int64_t>();
   double least = 5;
   for (std::int64_t target = 0; target < network.info().classes; ++target) {
     if (target == verdict) continue;

@@ -46,6 +46,7 @@ struct AttackFlags {
   std::string eps;
   std::string norm;
   std::string target = "any";
+  std::string labels;
   std::string plot;
   std::int64_t batch = kAttackedTogether;
   bool list = false;
@@ -76,6 +77,16 @@ void list_attacks(const Common& common) {
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+void check_labelled(const Network& network, const Dataset& data) {
+  std::int64_t none = (data.labels < 0).sum().item<std::int64_t>();
+  if (none > 0)
+    bad_input(
+        "{}: {} of {} inputs have no label, and an attack must know what is right; --labels model takes the model's "
+        "own verdicts",
+        data.name, format_count(none), format_count(data.size()));
+  check_labels(network, data);
 }
 
 // The generator's spec that the flags stand for. What is usual depends on the images.
@@ -133,17 +144,19 @@ void print_robustness(const Robustness& r, const std::string& folder) {
     return fmt::format(fmt::runtime(fmt::format("{0} / {0}", format)), s.mean * scale, s.median * scale);
   };
   say("{}, {}\n\n", r.attack, r.bounded ? "within eps" : "smallest change");
-  Table table({">eps", ">accuracy", "95% interval", ">broken", ">before rounding", ">L∞", ">L2", ">L0"});
+  Table table({">eps", ">accuracy", ">95% interval", ">broken", ">as floats"});
+  Table sizes({">eps", ">L∞ in levels", ">L2", ">L0"});
   for (const RobustnessLevel& level : r.levels) {
-    bool any = level.broken > 0;
     table.add({level.name, percent_text(level.accuracy),
-               fmt::format("{:.1f}% to {:.1f}%", level.low * 100, level.high * 100), format_count(level.broken),
-               level.broken_before < 0 ? "" : format_count(level.broken_before),
-               any ? pair(level.sizes.linf, 255, "{:.1f}") : "", any ? pair(level.sizes.l2, 1, "{:.3g}") : "",
-               any ? pair(level.sizes.l0, 100, "{:.1f}") + "%" : ""});
+               fmt::format("{:.1f} .. {:.1f}%", level.low * 100, level.high * 100), format_count(level.broken),
+               level.broken_before < 0 ? "" : format_count(level.broken_before)});
+    if (level.broken > 0)
+      sizes.add({level.name, pair(level.sizes.linf, 255, "{:.1f}"), pair(level.sizes.l2, 1, "{:.3g}"),
+                 pair(level.sizes.l0, 100, "{:.1f}%")});
   }
-  say("{}\nL∞ in grey levels, L2 of the full scale, L0 of the pixels: mean / median of the broken inputs' examples\n\n",
-      table.str());
+  say("{}\n", table.str());
+  if (r.last().broken > 0)
+    say("{}mean / median of the broken inputs' changes; L2 of the full scale, L0 of the pixels\n\n", sizes.str());
   constexpr std::size_t kMostClasses = 20;
   std::vector<ClassRobustness> classes = r.classes;
   classes.erase(std::remove_if(classes.begin(), classes.end(), [](const auto& c) { return c.inputs == 0; }),
@@ -175,6 +188,7 @@ void take_attack_from_record(const Verb& verb, Common& common, AttackFlags& flag
   flags.model.model = record.model;
   flags.model.options.flags = record.preprocess;
   flags.data = record.data;
+  flags.labels = record.settings.labels;
   common.seed = record.settings.seed;
 }
 
@@ -193,13 +207,19 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   make_attack(Spec::parse(flags.method));
   parse_radii(flags.eps);
   use_execution_of(flags.folder, flags.model.options);
-  auto [network, view] = load_with_data(flags.model, flags.data);
+  bool own_labels = !flags.labels.empty();
+  auto [network, view] = load_with_data(flags.model, flags.data, "test", !own_labels);
   const std::vector<std::string>& names = network->card().class_names;
   if (auto named = std::find(names.begin(), names.end(), flags.target);
       named != names.end() && !is_number(flags.target))
     flags.target = std::to_string(named - names.begin());
   Dataset data = view.load();
   check_fits(*network, data.images, data.name);
+  if (own_labels) {
+    data.labels = predict(*network, data.images).labels;
+  } else {
+    check_labelled(*network, data);
+  }
   CampaignSettings settings;
   if (from_record) {
     settings = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").settings;
@@ -210,6 +230,7 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
     settings.seeds = data.size();
     settings.energy = 1;
     settings.batch = flags.batch;
+    settings.labels = flags.labels;
     settings.seed = common.seed;
   }
   AttackPlan plan = plan_attack(Spec::parse(settings.generator));
@@ -279,6 +300,9 @@ void add_attack_verb(Verb& app, Common& common) {
       .check(OneOf{{"linf", "l2", "l0"}});
   verb.add_option("--target", flags->target, "what inputs are to become: any, next, least, random, or a class")
       .show_default();
+  verb.add_option("--labels", flags->labels,
+                  "what is right: the model's own verdict on the original (default: the data's labels)")
+      .check(OneOf{{"model"}});
   verb.add_option("--batch", flags->batch, "inputs attacked together").check(Range(1, 1 << 16)).show_default();
   verb.add_option("--plot", flags->plot, "write accuracy by eps as SVG");
   verb.add_flag("--list", flags->list, "list the attacks with their options");

@@ -12,6 +12,7 @@
 #include "galvani/base/options.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/table.h"
+#include "galvani/quality/values.h"
 #include "gate_flags.h"
 #include "verb.h"
 
@@ -23,6 +24,8 @@ struct CompareFlags {
   std::string by = "guide";
   std::vector<std::string> shown = {"faults", "rft"};
   std::string plot;
+  std::string values;
+  std::string test = "u";
   GateFlags gates;
 };
 
@@ -112,7 +115,65 @@ void print(const Comparison& c, const CompareFlags& flags) {
   for (const std::string& note : c.notes) say("note: {}\n", note);
 }
 
+Figures value_figures(const std::vector<ValueTest>& tests) {
+  Figures figures;
+  for (const ValueTest& t : tests) {
+    figures.emplace_back(t.measure + "-p", t.p);
+    figures.emplace_back(t.measure + "-holm", t.corrected_p);
+    figures.emplace_back(t.measure + "-effect", t.effect);
+  }
+  return figures;
+}
+
+void print_values(const ValueColumns& columns, const std::vector<ValueTest>& tests, const CompareFlags& flags) {
+  auto centre = [](double mean, const Interval& i) {
+    return fmt::format("{:.4g} ({:.4g} to {:.4g})", mean, i.low, i.high);
+  };
+  Table table({"measure", ">n", ">" + printable(columns.a, 30), ">" + printable(columns.b, 30), ">" + flags.test, ">p",
+               ">p (Holm)", ">effect"});
+  for (const ValueTest& t : tests)
+    table.add({printable(t.measure, 40), fmt::format("{}, {}", t.n_a, t.n_b), centre(t.mean_a, t.interval_a),
+               centre(t.mean_b, t.interval_b), fmt::format("{:.4g}", t.statistic),
+               fmt::format("{:.4f}{}", t.p, t.exact ? "" : "~"), fmt::format("{:.4f}", t.corrected_p),
+               fmt::format("{:.3f}", t.effect)});
+  say("{}", table.str());
+}
+
+Json values_json(const ValueColumns& columns, const std::vector<ValueTest>& tests, const CompareFlags& flags) {
+  Json j = {{"test", flags.test}, {"a", columns.a}, {"b", columns.b}, {"tests", Json::array()}};
+  for (const ValueTest& t : tests)
+    j["tests"].push_back({{"measure", t.measure},
+                          {"n_a", t.n_a},
+                          {"n_b", t.n_b},
+                          {"mean_a", t.mean_a},
+                          {"mean_b", t.mean_b},
+                          {"interval_a", {t.interval_a.low, t.interval_a.high}},
+                          {"interval_b", {t.interval_b.low, t.interval_b.high}},
+                          {"statistic", t.statistic},
+                          {"p", t.p},
+                          {"exact", t.exact},
+                          {"holm_p", t.corrected_p},
+                          {"effect", t.effect}});
+  return j;
+}
+
+void run_values(Common& common, const CompareFlags& flags) {
+  if (!flags.folders.empty()) bad_usage("give --values or campaigns, not both");
+  ValueTestKind kind = parse_value_test(flags.test);
+  ValueColumns columns = read_values(flags.values, kind);
+  std::vector<ValueTest> tests = test_values(columns, kind, Rng(common.seed));
+  flags.gates.check(names_of(value_figures(tests)));
+  if (common.json) {
+    print_json(values_json(columns, tests, flags), 1);
+  } else {
+    print_values(columns, tests, flags);
+  }
+  flags.gates.judge(common, value_figures(tests), {"galvani compare " + flags.test, flags.values, 0, {}});
+}
+
 void run(Common& common, const CompareFlags& flags) {
+  if (!flags.values.empty()) return run_values(common, flags);
+  if (flags.folders.empty()) bad_usage("name the campaigns to compare, or --values and a CSV file");
   flags.gates.check(names_of(figures_of(Comparison())));
   GroupBy by = parse_group_by(flags.by);
   for (const std::string& name : flags.shown) measure_index(name);
@@ -135,10 +196,11 @@ void add_compare_verb(Verb& app, Common& common) {
       app, common, "compare", "repeated campaigns side by side: means, Mann-Whitney U, A12",
       "  galvani compare kmnc-1 kmnc-2 kmnc-3 random-1 random-2 random-3\n"
       "  galvani compare runs/* --by generator --measure distinct --plot growth.svg\n"
+      "  galvani compare --values accuracy.csv --test wilcoxon        plain numbers: measure,a,b\n"
       "Each line of the second table asks whether one group is larger than the other: p of the two-sided\n"
       "Mann-Whitney U test (exact; ~: approximated), corrected for the number of pairs by Holm's method, and\n"
       "A12, how often a run of the first beats one of the second.");
-  verb.add_option("runs", flags->folders, "the campaigns' folders").required();
+  verb.add_option("runs", flags->folders, "the campaigns' folders");
   verb.add_option("--by", flags->by, "what a group shares: guide, generator, model, or all settings but the seed")
       .show_default();
   verb.add_option(
@@ -148,6 +210,14 @@ void add_compare_verb(Verb& app, Common& common) {
       .separated_by(',')
       .show_default();
   verb.add_option("--plot", flags->plot, "write growth curves as SVG");
+  const char* plain = "Plain numbers instead of campaigns";
+  verb.add_option("--values", flags->values,
+                  "CSV with a header and three columns, a measure and two values: a test for every measure")
+      .group(plain);
+  verb.add_option("--test", flags->test, "which: u, wilcoxon (pairs), pearson, spearman, point-biserial (0 or 1 first)")
+      .check(OneOf{kValueTestNames})
+      .show_default()
+      .group(plain);
   flags->gates.add_to(verb, "faults-p<0.05");
   verb.callback([&common, flags] { run(common, *flags); });
 }

@@ -15,11 +15,12 @@ struct ExportFlags {
   std::string output;
   std::string what = "faults";
   bool distinct = false;
+  bool kept = false;
 };
 
 ExportOptions options_of(const ExportFlags& flags) {
   ExportForm form = flags.form == "npz" ? ExportForm::npz : flags.form == "csv" ? ExportForm::csv : ExportForm::folder;
-  return {form, flags.what == "outputs", flags.distinct};
+  return {form, flags.what == "outputs", flags.distinct, flags.kept};
 }
 
 void run(const Common& common, const ExportFlags& flags) {
@@ -43,6 +44,7 @@ void add_export_verb(Verb& app, Common& common) {
                          "  galvani export run1 --to npz -o faults.npz      images, labels, predicted, ...\n"
                          "  galvani export run1 --to csv -o faults.csv      a table with lineages, no images\n"
                          "  galvani export run1 --what outputs --to npz -o outputs.npz\n"
+                         "  galvani export run1 --kept --to npz -o kept.npz     faults that gained coverage\n"
                          "A folder or NPZ file can be given to --data of every verb.");
   verb.add_option("run", flags->folder, "the campaign's folder").required();
   verb.add_option("--to", flags->form, "folder, npz or csv").check(OneOf{{"folder", "npz", "csv"}}).show_default();
@@ -51,6 +53,7 @@ void add_export_verb(Verb& app, Common& common) {
       .check(OneOf{{"faults", "outputs"}})
       .show_default();
   verb.add_flag("--distinct", flags->distinct, "identical images of one class only once");
+  verb.add_flag("--kept", flags->kept, "only faults that the guide kept");
   verb.callback([&common, flags] { run(common, *flags); });
 }
 

@@ -55,6 +55,7 @@ struct FuzzFlags {
   std::string alpha;
   std::string beta;
   std::string max_tries;
+  std::string with;  // of the generator deepxplore
   std::int64_t iterations = 0;
   std::string time;
   std::int64_t outputs = 0;
@@ -206,6 +207,7 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   give("alpha", flags.alpha);
   give("beta", flags.beta);
   give("tries", flags.max_tries);
+  give("with", flags.with);
   chosen.generator = generator.str();
   return chosen;
 }
@@ -285,10 +287,10 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   // What was done so far has been told; conditions are on what was meant to be done.
   if (stopped) throw Error(*stopped);
   if (summary.counters.mutants > 0 && summary.counters.valid == 0)
-    bad_usage(
-        "none of {} candidates was valid, so nothing was tested; widen --alpha and --beta, or choose another "
-        "--generator",
-        format_count(summary.counters.mutants));
+    bad_usage("none of {} candidates was valid, so nothing was tested; {}, or choose another --generator",
+              format_count(summary.counters.mutants),
+              Spec::parse(reader.record().settings.generator).name == "mutate" ? "widen --alpha and --beta"
+                                                                               : "change the options of this one");
   flags.gates.judge(common, figures_of(summary),
                     {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
                     [&] { return fault_lines(reader); });
@@ -305,6 +307,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
       "  galvani fuzz lenet5.onnx --data mnist:test --guide nlc --time 10m -o run2\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --method dh-n -o run5\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --generator noise:eps=8/255 --guide random -o run6\n"
+      "  galvani fuzz lenet5.onnx --data mnist:test --method deepxplore --with lenet1.onnx -o run7\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide tknc --outputs 1000 --reset-when-full -o run3\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide random --fail-if \"faults>0\" --junit fuzz.xml -o run4\n"
       "  galvani fuzz --list\n"
@@ -322,6 +325,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
   verb.add_option("-o,--output", flags->folder,
                   "the campaign's folder; one that exists is gone on with (default: a new one in galvani-runs)");
   verb.add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
+  verb.add_option("--with", flags->with, "other models that the generator compares with, such as b.onnx,c.onnx");
   verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
   for_each_setting(flags->settings, [&](const SettingInfo& info, auto& value) {
     if (!is_own_flag(info.name)) return;

@@ -80,25 +80,25 @@ Attack::Attack(Norm norm, double epsilon) : bounded_(true), epsilon_(epsilon), n
               epsilon);
 }
 
-Attacked Attack::operator()(Network& network, const AttackTask& given) const {
-  AttackTask task = given;
-  task.inputs = given.inputs.contiguous();
-  check_task(network, task);
-  std::int64_t n = task.inputs.size(0);
+Attacked Attack::operator()(Network& network, const AttackTask& task) const {
+  AttackTask own = task;
+  own.inputs = task.inputs.contiguous();
+  check_task(network, own);
+  std::int64_t n = own.inputs.size(0);
   Attacked result;
-  result.inputs = task.inputs.clone();
+  result.inputs = own.inputs.clone();
   result.success = at::zeros({n}, at::kBool);
   result.success_float = at::zeros({n}, at::kBool);
   result.forward = at::ones({n}, at::kLong);
   result.backward = at::zeros({n}, at::kLong);
   for (at::Tensor* size : {&result.l0, &result.l2, &result.linf}) *size = at::zeros({n}, at::kDouble);
-  Predictions before = predict(network, task.inputs);
+  Predictions before = predict(network, own.inputs);
   result.logits = before.logits;
   result.predicted = before.labels;
-  result.right = before.labels.eq(task.labels);
+  result.right = before.labels.eq(own.labels);
   at::Tensor right = result.right.nonzero().flatten();
   if (right.numel() == 0) return result;
-  Search search(network, *this, task, right, before.logits);
+  Search search(network, *this, own, right, before.logits);
   if (!bounded_ || search.radius() > 0) {
     run(search);
     search.settle();
@@ -116,14 +116,14 @@ Attacked Attack::operator()(Network& network, const AttackTask& given) const {
   at::Tensor found = at::tensor(changed, at::kLong);
   at::Tensor rows = right.index_select(0, found);
   at::Tensor logits = search.saved_logits_.index_select(0, found);
-  result.inputs.index_copy_(0, rows, search.saved_.index_select(0, found).to(task.inputs.scalar_type()));
+  result.inputs.index_copy_(0, rows, search.saved_.index_select(0, found).to(own.inputs.scalar_type()));
   result.logits.index_copy_(0, rows, logits);
   result.predicted.index_copy_(0, rows, verdicts(logits));
   result.success.index_fill_(0, rows, true);
-  if (task.inputs.scalar_type() == at::kByte) {
-    measure_rows<std::uint8_t>(task.inputs, result.inputs, result);
+  if (own.inputs.scalar_type() == at::kByte) {
+    measure_rows<std::uint8_t>(own.inputs, result.inputs, result);
   } else {
-    measure_rows<std::int16_t>(task.inputs, result.inputs, result);
+    measure_rows<std::int16_t>(own.inputs, result.inputs, result);
   }
   return result;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attack/plane.h"
 #include "attack/saliency.h"
 #include "attack/testing.h"
@@ -18,7 +20,7 @@ using testing::LinearCase;
 using testing::scripted_network;
 using testing::task_of;
 
-at::Tensor normal(std::vector<std::int64_t> shape, std::uint64_t seed) {
+at::Tensor normal(const std::vector<std::int64_t>& shape, std::uint64_t seed) {
   at::Tensor result = at::empty(shape);
   Rng(seed).fill_normal(result.data_ptr<float>(), static_cast<std::size_t>(result.numel()));
   return result;
@@ -32,10 +34,8 @@ at::Tensor torch_gradient(const at::Tensor& value, const at::Tensor& of) {
 }
 
 bool contains(const std::vector<std::string>& sentences, const std::string& part) {
-  for (const std::string& sentence : sentences) {
-    if (sentence.find(part) != std::string::npos) return true;
-  }
-  return false;
+  return std::any_of(sentences.begin(), sentences.end(),
+                     [&](const std::string& sentence) { return sentence.find(part) != std::string::npos; });
 }
 
 TEST(AttackGradients, AgreeWithFiniteDifferences) {
@@ -55,7 +55,7 @@ TEST(AttackGradients, AgreeWithFiniteDifferences) {
       at::Tensor expected =
           (loss(search.logits(up, search.all()), labels) - loss(search.logits(down, search.all()), labels)) / 4;
       at::Tensor found = slope.gradient.flatten(1).select(1, i);
-      double scale = slope.gradient.abs().max().item<double>();
+      auto scale = slope.gradient.abs().max().item<double>();
       EXPECT_LT((found - expected).abs().max().item<double>(), 0.01 * scale) << i;
     }
   }
@@ -77,16 +77,16 @@ TEST(AttackPlane, StepIsTheShortestThatStaysInTheBox) {
   Rng rng(4);
   for (bool linf : {false, true}) {
     for (int trial = 0; trial < 50; ++trial) {
-      constexpr std::int64_t n = 30;
-      std::vector<float> x(n), w(n), d(n);
-      for (std::size_t i = 0; i < n; ++i) {
+      constexpr std::int64_t kLength = 30;
+      std::vector<float> x(kLength), w(kLength), d(kLength);
+      for (std::size_t i = 0; i < kLength; ++i) {
         x[i] = static_cast<float>(rng.uniform(0, 255));
         w[i] = static_cast<float>(rng.normal());
       }
       double c = rng.normal() * 600;
-      double length = step_to_plane(x.data(), w.data(), c, linf, 0, 255, n, d.data());
+      double length = step_to_plane(x.data(), w.data(), c, linf, 0, 255, kLength, d.data());
       double reached = 0, most = 0, largest = 0;
-      for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t i = 0; i < kLength; ++i) {
         EXPECT_GE(x[i] + d[i], -1e-3);
         EXPECT_LE(x[i] + d[i], 255 + 1e-3);
         reached += static_cast<double>(w[i]) * d[i];
@@ -97,14 +97,14 @@ TEST(AttackPlane, StepIsTheShortestThatStaysInTheBox) {
       if (most < std::abs(c)) continue;
       // The conditions of Karush, Kuhn and Tucker: what is not at the end of its room moves as far as all others (L∞)
       // or in proportion to its weight (L2).
-      for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t i = 0; i < kLength; ++i) {
         double room = (w[i] > 0) == (c > 0) ? 255 - x[i] : x[i];
         double size = std::abs(static_cast<double>(d[i]));
         if (size > room - 1e-3) continue;
         if (linf) {
           EXPECT_NEAR(size, length, 1e-3);
         }
-        for (std::size_t j = 0; j < n && !linf; ++j)
+        for (std::size_t j = 0; j < kLength && !linf; ++j)
           EXPECT_LE(std::abs(static_cast<double>(d[j])), size * std::abs(w[j] / w[i]) + 1e-2);
       }
       if (linf) {

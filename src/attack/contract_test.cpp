@@ -1,6 +1,8 @@
 // What holds for every registered attack.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attack/testing.h"
 #include "galvani/base/parallel.h"
 #include "galvani/model/evaluate.h"
@@ -28,10 +30,8 @@ std::string with(const std::string& spec, const std::string& setting) {
 }
 
 bool has_option(const std::string& name, const std::string& option) {
-  for (const OptionInfo& info : attacks().at(name).schema) {
-    if (info.name == option) return true;
-  }
-  return false;
+  const OptionSchema& schema = attacks().at(name).schema;
+  return std::any_of(schema.begin(), schema.end(), [&](const OptionInfo& info) { return info.name == option; });
 }
 
 // Every way to measure a change that an attack offers.
@@ -71,7 +71,7 @@ TEST_P(EveryAttack, DrawsForARowFromItsOwnStreamAlone) {
     AttackTask more = task;
     more.inputs = at::cat({task.inputs, task.inputs.narrow(0, 2, 1)});
     more.labels = at::cat({task.labels, task.labels.narrow(0, 2, 1)});
-    more.streams.push_back(Rng(99));
+    more.streams.emplace_back(99);
     Attacked beside = attacked(*digits.network, spec, more);
     EXPECT_TRUE(beside.success.narrow(0, 0, 16).equal(all.success)) << spec;
     // An author that draws from a shared stream would move every row.
@@ -117,7 +117,7 @@ TEST_P(EveryAttack, NeverGoesBeyondItsBound) {
       if (!linf) eps *= 8;
       AttackTask task = task_of(digits.images, digits.labels, static_cast<std::uint64_t>(eps * 1000));
       Attacked result = attacked(*digits.network, with(spec, fmt::format("eps={:.17g}", eps)), task);
-      double most = (linf ? result.linf : result.l2).max().item<double>();
+      auto most = (linf ? result.linf : result.l2).max().item<double>();
       EXPECT_LE(most, linf ? std::floor(eps * 255 + 1e-6) / 255 + 1e-12 : eps + 1e-9) << spec << " eps " << eps;
       successes += result.success.sum().item<std::int64_t>();
     }

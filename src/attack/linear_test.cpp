@@ -42,7 +42,7 @@ TEST(LinearAttack, BoundedOnesSucceedExactlyBeyondTheCertifiedRadius) {
   for (Norm norm : {Norm::linf, Norm::l2}) {
     at::Tensor smallest = linear.smallest(norm);
     for (std::int64_t row = 0; row < 8; ++row) {
-      double radius = smallest[row].item<double>();
+      auto radius = smallest[row].item<double>();
       double below = norm == Norm::linf ? std::floor(radius * 255 - 1e-6) * kLevel : radius * 0.999;
       double above = norm == Norm::linf ? (std::floor(radius * 255) + 2) * kLevel : radius * 1.1;
       AttackTask task = task_of(linear.images.narrow(0, row, 1), linear.labels.narrow(0, row, 1));
@@ -62,11 +62,11 @@ TEST(LinearAttack, SquareNeverBreaksACertifiedInput) {
   LinearCase linear(5, 12);
   for (Norm norm : {Norm::linf, Norm::l2}) {
     at::Tensor smallest = linear.smallest(norm);
-    double least = smallest.min().item<double>();
+    auto least = smallest.min().item<double>();
     std::string spec = std::string("square:queries=300,norm=") + to_string(norm);
     Attacked inside = attacked(*linear.network, with_eps(spec, least * 0.999), task_of(linear.images, linear.labels));
     EXPECT_EQ(inside.success.sum().item<std::int64_t>(), 0) << spec;
-    double most = smallest.max().item<double>();
+    auto most = smallest.max().item<double>();
     Attacked outside = attacked(*linear.network, with_eps(spec, most * 4), task_of(linear.images, linear.labels));
     EXPECT_EQ(outside.success.sum().item<std::int64_t>(), 12) << spec;
   }
@@ -80,8 +80,8 @@ TEST(LinearAttack, SmallestChangesAreNearTheClosedForm) {
     at::Tensor smallest = linear.smallest(linf ? Norm::linf : Norm::l2);
     for (std::int64_t row = 0; row < 24; ++row) {
       ASSERT_TRUE(result.success[row].item<bool>()) << spec << " row " << row;
-      double found = (linf ? result.linf : result.l2)[row].item<double>();
-      double best = smallest[row].item<double>();
+      auto found = (linf ? result.linf : result.l2)[row].item<double>();
+      auto best = smallest[row].item<double>();
       EXPECT_GE(found, best * (1 - 1e-6)) << spec << " row " << row;
       // What rounding costs at these sizes: a level in L∞, a few percent in L2.
       EXPECT_LE(found, linf ? best * 1.03 + 1.01 * kLevel : best * 1.05) << spec << " row " << row;

@@ -41,11 +41,11 @@ at::Tensor LinearCase::smallest(Norm norm) const {
   at::Tensor scores = x.matmul(w.t()) + bias.to(at::kDouble);
   at::Tensor result = at::full({images.size(0)}, HUGE_VAL, at::kDouble);
   for (std::int64_t row = 0; row < images.size(0); ++row) {
-    std::int64_t label = labels[row].item<std::int64_t>();
+    auto label = labels[row].item<std::int64_t>();
     for (std::int64_t other = 0; other < w.size(0); ++other) {
       if (other == label) continue;
-      double margin = (scores[row][label] - scores[row][other]).item<double>();
-      double size = (w[label] - w[other]).norm(norm == Norm::linf ? 1 : 2).item<double>();
+      auto margin = (scores[row][label] - scores[row][other]).item<double>();
+      auto size = (w[label] - w[other]).norm(norm == Norm::linf ? 1 : 2).item<double>();
       result[row] = std::min(result[row].item<double>(), margin / size);
     }
   }

@@ -57,7 +57,7 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
   at::Tensor sample = inputs.narrow(0, 0, n).contiguous();
   at::Tensor truth = labels.narrow(0, 0, n).contiguous();
   Predictions seen = predict(network, sample);
-  double accuracy = seen.labels.eq(truth).to(at::kDouble).mean().item<double>();
+  auto accuracy = seen.labels.eq(truth).to(at::kDouble).mean().item<double>();
   double chance = 1.0 / static_cast<double>(network.info().classes);
   if (near_chance(accuracy, chance, n))
     warnings.push_back(fmt::format(
@@ -67,12 +67,12 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
   bool probabilities = seen.logits.min().item<double>() >= 0 && seen.logits.max().item<double>() <= 1 &&
                        (sums - 1).abs().max().item<double>() < 1e-3;
   if (probabilities)
-    warnings.push_back(
+    warnings.emplace_back(
         "scores are probabilities (a softmax inside the graph that could not be skipped): gradients vanish where the "
         "network is sure, so attacks look weaker than they are");
   if (attack.needs_gradients()) {
     at::Tensor zero = gradients_of(network, sample, truth).flatten(1).ne(0).any(1).logical_not();
-    double share = zero.to(at::kDouble).mean().item<double>();
+    auto share = zero.to(at::kDouble).mean().item<double>();
     if (share >= kManyZero)
       warnings.push_back(
           fmt::format("gradients are zero for {:.0f}% of the inputs, which hides them from attacks that "
@@ -82,9 +82,9 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
   // Noise follows from the number of a row: rows that moved on draw another.
   at::Tensor moved = network.run(sample.roll(1, 0)).logits.roll(-1, 0);
   if (n == 1) moved = network.run(at::cat({sample, sample})).logits.narrow(0, 1, 1);
-  double difference = (moved - seen.logits).abs().max().item<double>();
+  auto difference = (moved - seen.logits).abs().max().item<double>();
   if (network.info().random_layers > 0 && difference > kRandomness * seen.logits.abs().max().item<double>())
-    warnings.push_back(
+    warnings.emplace_back(
         "scores of one input differ from pass to pass (the graph draws random numbers): robustness may only be "
         "apparent, attacks would have to average over it");
   return warnings;

@@ -28,6 +28,16 @@ Method nlc() {
   return method;
 }
 
+// A search through gradients finds at its first try what it can find: every seed is tried once before any again.
+Method by_search(const std::string& name, const std::string& help, std::int64_t energy) {
+  Method method = by_guide(name, help, "nc");
+  method.settings.generator = name;
+  method.settings.scheduler = "sweep";
+  method.settings.energy = energy;
+  method.settings.batch = 64;
+  return method;
+}
+
 }  // namespace
 
 const std::vector<Method>& methods() {
@@ -36,6 +46,8 @@ const std::vector<Method>& methods() {
       by_guide("dh-d", "the same with the differentiable ones (the Revisiting study)", "deephunter:group=d"),
       by_guide("dh-n", "the same with the others", "deephunter:group=n"),
       nlc(),
+      by_search("deepxplore", "inputs on which models differ: --with names the others", 3),
+      by_search("dlfuzz", "a few steps along the gradient to other classes and chosen neurons", 4),
       by_guide("random", "keeps every valid candidate: the control", "random"),
   };
   return all;

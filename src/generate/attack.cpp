@@ -108,8 +108,10 @@ class AttackGenerator : public Generator {
   }
   void count(std::int64_t passes) const { count_passes(passes); }
 
-  // A whole attack would take long, and a step of it shows as much.
+  // A whole attack would take long, and a step of it shows as much. Without gradients there are only forward passes,
+  // which the campaign looks at itself.
   std::string probe(const at::Tensor& seed) const override {
+    if (!plan_.attacks.front()->needs_gradients()) return "";
     AttackTask task;
     task.inputs = seed.unsqueeze(0);
     task.labels = network().run(task.inputs).logits.argmax(1);

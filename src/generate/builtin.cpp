@@ -1,6 +1,9 @@
 #include "generate/builtin.h"
 
 #include <algorithm>
+#include <filesystem>
+
+#include "generate/differential.h"
 
 namespace galvani {
 namespace {
@@ -21,11 +24,20 @@ const std::vector<Preset>& presets() {
   return table;
 }
 
+// So that a campaign can be gone on with from any folder.
+std::string absolute_paths(const std::string& list) {
+  std::string result;
+  for (const std::string& path : split_list(list))
+    result += (result.empty() ? "" : ",") + std::filesystem::absolute(path).lexically_normal().string();
+  return result;
+}
+
 }  // namespace
 
 const GeneratorRegistry& generators() {
-  static const GeneratorRegistry registry(
-      "generator", {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry()});
+  static const GeneratorRegistry registry("generator",
+                                          {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry(),
+                                           deepxplore_generator_entry(), dlfuzz_generator_entry()});
   return registry;
 }
 
@@ -40,6 +52,9 @@ std::string resolved_generator(const Spec& spec) {
     for (const auto& setting : preset.settings) {
       if (given(setting.first) == spec.settings.end()) full.settings.push_back(setting);
     }
+  }
+  for (auto& [name, value] : full.settings) {
+    if (name == kOtherModels) value = absolute_paths(value);
   }
   return generators().options(full).str();
 }

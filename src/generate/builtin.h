@@ -9,5 +9,7 @@ using GeneratorEntry = GeneratorRegistry::Entry;
 GeneratorEntry mutate_generator_entry();
 GeneratorEntry noise_generator_entry();
 GeneratorEntry attack_generator_entry();
+GeneratorEntry deepxplore_generator_entry();
+GeneratorEntry dlfuzz_generator_entry();
 
 }  // namespace galvani

@@ -8,11 +8,12 @@
 #include <set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
 #include "galvani/data/dataset.h"
 #include "galvani/generate/attack.h"
-#include "galvani/model/zoo.h"
 #include "galvani/mutate/engine.h"
+#include "generate/testing.h"
 
 namespace galvani {
 namespace {
@@ -30,11 +31,8 @@ std::string refused(Action action) {
 class GeneratorTest : public ::testing::Test {
  protected:
   GeneratorTest() : seeds_(load_data("digits:test[0:6]").images) {
-    Rng rng(1);
-    Network::Options options;
-    options.execution = {16, false};
-    network_ =
-        Network::from_onnx(architectures().create(Spec::parse("lenet1"), {1, 28, 28, 10}, rng), "lenet1", options);
+    network_ = testing::random_lenet();
+    testing::save_relative(*network_, 0.2, folder_ / "other.onnx");
     labels_ = network_->run(seeds_).logits.argmax(1);
   }
 
@@ -42,7 +40,10 @@ class GeneratorTest : public ::testing::Test {
     GeneratorContext context;
     context.seeds = seeds_;
     context.network = network_.get();
-    return make_generator(Spec::parse(spec), context);
+    Spec full = Spec::parse(spec);
+    // Without another model it has no default form.
+    if (full.name == "deepxplore") full.settings.emplace_back("with", (folder_ / "other.onnx").string());
+    return make_generator(full, context);
   }
   std::vector<PickedParent> parents() const {
     std::vector<PickedParent> result;
@@ -77,6 +78,7 @@ class GeneratorTest : public ::testing::Test {
     return made;
   }
 
+  TemporaryFolder folder_;
   at::Tensor seeds_;                  // [6, 1, 28, 28]
   std::unique_ptr<Network> network_;  // random weights
   at::Tensor labels_;                 // its verdicts
@@ -108,8 +110,8 @@ TEST_F(GeneratorTest, EveryGeneratorIsAFunctionOfItsParentsAlone) {
         EXPECT_EQ(candidate.parent, i / 8) << name;
         EXPECT_EQ(candidate.slot, static_cast<std::int64_t>(i % 8)) << name;
       } else if (i > 0) {
-        const Candidate& before = once.each[i - 1];
-        EXPECT_LT(std::pair(before.parent, before.slot), std::pair(candidate.parent, candidate.slot)) << name;
+        const Candidate& last = once.each[i - 1];
+        EXPECT_LT(std::pair(last.parent, last.slot), std::pair(candidate.parent, candidate.slot)) << name;
       }
       valid += candidate.valid ? 1 : 0;
     }
@@ -322,9 +324,10 @@ TEST_F(GeneratorTest, AnAttackGoesOnWhereASmallerRadiusDidNotDo) {
     at::Tensor change = own.to(at::kInt) - seeds_[static_cast<std::int64_t>(candidate.parent)].to(at::kInt);
     std::int64_t most = candidate.slot == 0 ? 1 : candidate.slot == 1 ? 8 : 64;
     EXPECT_LE(change.abs().max().item<std::int64_t>(), most);
-    if (candidate.valid)
+    if (candidate.valid) {
       EXPECT_NE(network_->run(own.unsqueeze(0)).logits.argmax(1).item<std::int64_t>(),
                 labels_[static_cast<std::int64_t>(candidate.parent)].item<std::int64_t>());
+    }
   }
   EXPECT_EQ(valid.size(), 6U);
   for (const auto& [parent, each] : valid) {

@@ -1,5 +1,3 @@
-#include "galvani/generate/attack.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,12 +5,13 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
+#include "galvani/generate/attack.h"
 
 namespace galvani {
 namespace {
 
 constexpr double kMostRadius = 1e4;
-constexpr std::size_t kMostRadii = 1000;
+constexpr long long kMostRadii = 1000;
 
 double parse_radius(const std::string& text) {
   static const OptionInfo info = {"eps", 0.0, "", 0.0, kMostRadius, {}, true};
@@ -36,13 +35,14 @@ std::vector<double> parse_radii(const std::string& text) {
       bad_usage("eps '{}' is a range without steps: write it as 0..16/255, or list the values", printable(part));
     std::string over = part.substr(slash);
     double unit = parse_radius("1" + over);
-    double low = std::round(parse_radius(part.substr(0, dots) + over) / unit);
-    double high = std::round(parse_radius(part.substr(dots + 2)) / unit);
-    if (low > high || high - low >= static_cast<double>(kMostRadii))
+    auto low = std::llround(parse_radius(part.substr(0, dots) + over) / unit);
+    auto high = std::llround(parse_radius(part.substr(dots + 2)) / unit);
+    if (low > high || high - low >= kMostRadii)
       bad_usage("eps '{}' must go upwards, in at most {} steps", printable(part), kMostRadii);
-    for (double step = low; step <= high; ++step) radii.push_back(step * unit);
+    for (auto step = low; step <= high; ++step) radii.push_back(static_cast<double>(step) * unit);
   }
-  if (radii.size() > kMostRadii) bad_usage("at most {} values of eps can be tried at once", kMostRadii);
+  if (radii.size() > static_cast<std::size_t>(kMostRadii))
+    bad_usage("at most {} values of eps can be tried at once", kMostRadii);
   std::sort(radii.begin(), radii.end());
   radii.erase(std::unique(radii.begin(), radii.end()), radii.end());
   return radii;

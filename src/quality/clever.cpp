@@ -148,7 +148,7 @@ CleverResult measure_candidates(Network& network, std::int64_t candidates, std::
     if (static_cast<std::int64_t>(result.inputs.size()) == most) break;
     check_interrupt();
     CleverCandidate next = candidate(index);
-    std::int64_t verdict = predict(network, next.input.unsqueeze(0)).labels.item<std::int64_t>();
+    auto verdict = predict(network, next.input.unsqueeze(0)).labels.item<std::int64_t>();
     if (verdict == kNotANumber || (next.label != Labelled::kUnlabelled && verdict != next.label)) {
       ++result.passed_over;
       continue;

@@ -21,7 +21,8 @@ std::vector<double> window_weights(std::int64_t side) {
   std::vector<double> weights;
   double sum = 0;
   for (std::int64_t i = 0; i < size; ++i) {
-    auto distance = static_cast<double>(i - size / 2);
+    std::int64_t steps = i - size / 2;
+    auto distance = static_cast<double>(steps);
     weights.push_back(std::exp(-distance * distance / (2 * kSigma * kSigma)));
     sum += weights.back();
   }

@@ -49,18 +49,18 @@ bool same_bits(const Network& a, const Network& b) {
 class RepairTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<TemporaryFolder>();
+    shared_folder = std::make_unique<TemporaryFolder>();
     Rng rng(5);
     Network::Options options;
     options.execution = {16, false};
     std::string bytes = architectures().create(Spec::parse("lenet5"), ArchitectureShape{1, 28, 28, 10}, rng);
-    network_ = Network::from_onnx(std::move(bytes), "lenet5", options);
-    train_ = load_data("digits:train[0:1200]");
-    clean_ = load_data("digits:test[0:200]");
+    shared_network = Network::from_onnx(std::move(bytes), "lenet5", options);
+    train_data = load_data("digits:train[0:1200]");
+    clean_data = load_data("digits:test[0:200]");
     TrainOptions training;
     training.epochs = 4;
-    train(*network_, train_, clean_, training, [](const EpochReport&) {});
-    Tracer tracer(*network_, network_->select_taps("default"), NeuronUnit::channel);
+    train(*shared_network, train_data, clean_data, training, [](const EpochReport&) {});
+    Tracer tracer(*shared_network, shared_network->select_taps("default"), NeuronUnit::channel);
     CampaignSettings settings;
     settings.guide = "random";
     settings.seeds = 40;
@@ -68,16 +68,16 @@ class RepairTest : public ::testing::Test {
     settings.batch = 4;
     Budget budget;
     budget.iterations = 80;
-    Campaign(*folder_ / "run", settings, {tracer, clean_, nullptr, "", nullptr}).run(budget, {});
+    Campaign(*shared_folder / "run", settings, {tracer, clean_data, nullptr, "", nullptr}).run(budget, {});
   }
   static void TearDownTestSuite() {
-    network_.reset();
-    folder_.reset();
+    shared_network.reset();
+    shared_folder.reset();
   }
   void TearDown() override { set_workers(2); }
 
-  static std::string run_folder() { return (*folder_ / "run").string(); }
-  static RepairData data() { return {train_, clean_, {read_tests(*network_, run_folder(), 3)}}; }
+  static std::string run_folder() { return (*shared_folder / "run").string(); }
+  static RepairData data() { return {train_data, clean_data, {read_tests(*shared_network, run_folder(), 3)}}; }
   static RepairOptions quick() {
     RepairOptions options;
     options.training.epochs = 2;
@@ -87,16 +87,16 @@ class RepairTest : public ::testing::Test {
     return options;
   }
 
-  static std::unique_ptr<TemporaryFolder> folder_;
-  static std::unique_ptr<Network> network_;
-  static Dataset train_, clean_;
+  static std::unique_ptr<TemporaryFolder> shared_folder;
+  static std::unique_ptr<Network> shared_network;
+  static Dataset train_data, clean_data;
 };
-std::unique_ptr<TemporaryFolder> RepairTest::folder_;
-std::unique_ptr<Network> RepairTest::network_;
-Dataset RepairTest::train_, RepairTest::clean_;
+std::unique_ptr<TemporaryFolder> RepairTest::shared_folder;
+std::unique_ptr<Network> RepairTest::shared_network;
+Dataset RepairTest::train_data, RepairTest::clean_data;
 
 TEST_F(RepairTest, ReadsFaultsWithTheirSeeds) {
-  FoundTests tests = read_tests(*network_, run_folder(), 2);
+  FoundTests tests = read_tests(*shared_network, run_folder(), 2);
   CampaignReader reader(run_folder());
   ASSERT_GT(tests.size(), 5);
   EXPECT_GT(tests.left_out, 0);
@@ -108,12 +108,12 @@ TEST_F(RepairTest, ReadsFaultsWithTheirSeeds) {
     EXPECT_EQ(known.count(seed), 1U);
   }
   // All of them are wrong, by their labels.
-  EXPECT_EQ(evaluate(*network_, tests.images).correct, 0);
+  EXPECT_EQ(evaluate(*shared_network, tests.images).correct, 0);
   for (double change : tests.changes) EXPECT_GT(change, 0);
 }
 
 TEST_F(RepairTest, SeedsAreOnOneSide) {
-  FoundTests some = read_tests(*network_, run_folder(), 1), more = read_tests(*network_, run_folder(), 3);
+  FoundTests some = read_tests(*shared_network, run_folder(), 1), more = read_tests(*shared_network, run_folder(), 3);
   std::set<std::string> held = hold_out_seeds({some, more}, 0.3, 1);
   EXPECT_EQ(held, hold_out_seeds({more, some}, 0.3, 1));
   EXPECT_NE(held, hold_out_seeds({some, more}, 0.3, 2));
@@ -132,9 +132,9 @@ TEST_F(RepairTest, MendsHeldOutTestsAndTheControlDoesNot) {
   options.controls = {"clean", "noise"};
   options.attacks = "fgsm:eps=0.05";
   options.attacked = 50;
-  std::string before = network_->identity();
-  RepairResult result = repair(*network_, data(), options, kSilent);
-  EXPECT_EQ(network_->identity(), before);
+  std::string before = shared_network->identity();
+  RepairResult result = repair(*shared_network, data(), options, kSilent);
+  EXPECT_EQ(shared_network->identity(), before);
   EXPECT_EQ(result.networks, (std::vector<std::string>{"before", "control clean", "control noise", "after"}));
   EXPECT_EQ(result.accuracy(SetKind::held_out, 0), 0);
   EXPECT_GT(result.accuracy(SetKind::held_out, 3), 0.3);
@@ -142,7 +142,7 @@ TEST_F(RepairTest, MendsHeldOutTestsAndTheControlDoesNot) {
   EXPECT_EQ(result.accuracy(SetKind::clean, 3), evaluate(*result.network, result.clean).accuracy);
   // Seeds are images of the clean data, which those of tests in training are no more.
   EXPECT_EQ(result.clean_left_out, result.trained_seeds);
-  EXPECT_EQ(result.clean.size() + result.clean_left_out, clean_.size());
+  EXPECT_EQ(result.clean.size() + result.clean_left_out, clean_data.size());
   Figures figures = figures_of(result, options);
   EXPECT_EQ(names_of(figures), repair_figure_names(options));
   std::map<std::string, double> by_name(figures.begin(), figures.end());
@@ -157,16 +157,16 @@ TEST_F(RepairTest, BlendsBackToKeepCleanAccuracy) {
   options.training.optimizer = "sgd:lr=0.05";
   options.mix = 0.9;
   options.training.frozen = "conv1";
-  RepairResult free = repair(*network_, data(), options, kSilent);
+  RepairResult free = repair(*shared_network, data(), options, kSilent);
   options.clean_loss = 0;
-  RepairResult kept = repair(*network_, data(), options, kSilent);
+  RepairResult kept = repair(*shared_network, data(), options, kSilent);
   ASSERT_LT(kept.blends.back(), 1);
   EXPECT_EQ(kept.blended_on, free.clean.size() / 5);
   EXPECT_EQ(kept.clean.size(), free.clean.size() - kept.blended_on);
   for (std::int64_t row : {0, 30})
-    EXPECT_TRUE(at::equal(kept.clean.images[row], clean_.images[kept.clean_items[static_cast<std::size_t>(row)]]));
-  for (const NamedParameter& p : network_->parameters()) {
-    at::Tensor from = network_->parameter(p.name), to = free.network->parameter(p.name);
+    EXPECT_TRUE(at::equal(kept.clean.images[row], clean_data.images[kept.clean_items[static_cast<std::size_t>(row)]]));
+  for (const NamedParameter& p : shared_network->parameters()) {
+    at::Tensor from = shared_network->parameter(p.name), to = free.network->parameter(p.name);
     at::Tensor wanted = from * (1 - kept.blends.back()) + to * kept.blends.back();
     EXPECT_TRUE(at::allclose(kept.network->parameter(p.name), wanted, 1e-5, 1e-6)) << p.name;
     EXPECT_TRUE(p.name.rfind("conv1", 0) != 0 || at::equal(kept.network->parameter(p.name), from));
@@ -180,33 +180,33 @@ TEST_F(RepairTest, SameWeightsForAnyNumberOfThreads) {
       set_workers(threads);
       RepairOptions options = quick();
       options.adversarial = adversarial;
-      RepairResult result = repair(*network_, data(), options, kSilent);
+      RepairResult result = repair(*shared_network, data(), options, kSilent);
       if (!first)
         first = std::move(result.network);
       else
         EXPECT_TRUE(same_bits(*first, *result.network)) << adversarial;
     }
-    EXPECT_FALSE(same_bits(*first, *network_));
+    EXPECT_FALSE(same_bits(*first, *shared_network));
   }
 }
 
 TEST_F(RepairTest, FrozenLayersStay) {
   RepairOptions options = quick();
   options.training.frozen = "conv*";
-  RepairResult result = repair(*network_, data(), options, kSilent);
+  RepairResult result = repair(*shared_network, data(), options, kSilent);
   std::int64_t frozen = 0, moved = 0;
-  for (const NamedParameter& p : network_->parameters()) {
-    bool same = at::equal(network_->parameter(p.name), result.network->parameter(p.name));
+  for (const NamedParameter& p : shared_network->parameters()) {
+    bool same = at::equal(shared_network->parameter(p.name), result.network->parameter(p.name));
     EXPECT_EQ(same, p.name.rfind("conv", 0) == 0) << p.name;
     (same ? frozen : moved) += 1;
   }
   EXPECT_GT(frozen, 0);
   EXPECT_GT(moved, 0);
   options.training.frozen = "nothing";
-  EXPECT_NE(error_of([&] { repair(*network_, data(), options, kSilent); }).find("to freeze; it has conv"),
+  EXPECT_NE(error_of([&] { repair(*shared_network, data(), options, kSilent); }).find("to freeze; it has conv"),
             std::string::npos);
   options.training.frozen = "*";
-  EXPECT_NE(error_of([&] { repair(*network_, data(), options, kSilent); }).find("freezes everything"),
+  EXPECT_NE(error_of([&] { repair(*shared_network, data(), options, kSilent); }).find("freezes everything"),
             std::string::npos);
 }
 
@@ -218,14 +218,14 @@ TEST_F(RepairTest, ResumedEqualsUndisturbed) {
     options.loop.parts = parts;
     options.loop.keep = "all";
     RepairData all = data();
-    RepairResult whole = repair(*network_, all, options, kSilent);
+    RepairResult whole = repair(*shared_network, all, options, kSilent);
     TemporaryFolder folder;
     options.training.checkpoint = folder / "c";
     install_interrupt_handler();
     std::vector<std::string> stages = parts == 0 ? std::vector<std::string>{"repair", "control clean"}
                                                  : std::vector<std::string>{"round 2", "control clean, round 1"};
     for (const std::string& stage : stages) {
-      EXPECT_THROW(repair(*network_, all, options,
+      EXPECT_THROW(repair(*shared_network, all, options,
                           [&](const std::string& now, const EpochReport& r) {
                             if (now == stage && r.epoch == 1) std::raise(SIGINT);
                           }),
@@ -233,7 +233,7 @@ TEST_F(RepairTest, ResumedEqualsUndisturbed) {
           << stage;
       clear_interrupt();
     }
-    RepairResult resumed = repair(*network_, all, options, kSilent);
+    RepairResult resumed = repair(*shared_network, all, options, kSilent);
     EXPECT_TRUE(same_bits(*whole.network, *resumed.network));
     EXPECT_EQ(whole.accuracy(SetKind::held_out, 1), resumed.accuracy(SetKind::held_out, 1));
     std::set<std::filesystem::path> named, found;
@@ -252,20 +252,20 @@ TEST_F(RepairTest, LoopKeepsWhatItSays) {
   for (const char* keep : {"coverage-improving", "coverage-remaining", "all"}) {
     options.loop.keep = keep;
     options.loop.most = 0;
-    LoopFind find = find_round(*network_, train_, {}, 1, options);
+    LoopFind find = find_round(*shared_network, train_data, {}, 1, options);
     const RepairRound& round = find.round;
     EXPECT_GT(round.wrong, round.improving);
     EXPECT_LE(round.candidates, 4 * 600);
     ASSERT_GT(round.kept, 0);
     EXPECT_EQ(find.kept.size(), round.kept);
-    EXPECT_EQ(evaluate(*network_, find.kept.images).correct, 0);
+    EXPECT_EQ(evaluate(*shared_network, find.kept.images).correct, 0);
     if (std::string(keep) == "coverage-improving") {
       improving = round.improving;
       EXPECT_GT(improving, 0);
       EXPECT_EQ(round.kept, improving);
       EXPECT_GT(round.coverage_after, round.coverage_before);
       // What was kept is covered from then on.
-      EXPECT_EQ(find_round(*network_, train_, find.kept, 1, options).round.improving, 0);
+      EXPECT_EQ(find_round(*shared_network, train_data, find.kept, 1, options).round.improving, 0);
     } else if (std::string(keep) == "coverage-remaining") {
       EXPECT_EQ(round.kept, round.wrong - improving);
       EXPECT_EQ(round.coverage_after, round.coverage_before);
@@ -273,14 +273,15 @@ TEST_F(RepairTest, LoopKeepsWhatItSays) {
       EXPECT_EQ(round.kept, round.wrong);
     }
     options.loop.most = 1;
-    EXPECT_EQ(find_round(*network_, train_, {}, 1, options).round.kept, 1);
+    EXPECT_EQ(find_round(*shared_network, train_data, {}, 1, options).round.kept, 1);
   }
   options.loop.criterion = "nlc";
-  EXPECT_NE(error_of([&] { find_round(*network_, train_, {}, 1, options); }).find("not a set"), std::string::npos);
+  EXPECT_NE(error_of([&] { find_round(*shared_network, train_data, {}, 1, options); }).find("not a set"),
+            std::string::npos);
 }
 
 TEST_F(RepairTest, AdversaryStaysInItsBallAndHurts) {
-  auto network = network_->clone();
+  auto network = shared_network->clone();
   Perturbation pgd = make_adversary(Spec::parse("pgd:eps=10/255,steps=5"), *network);
   Trainer trainer({network.get()}, {{"network", {{0}}, "sgd"}}, {32, 32, 1});
   Trainer::Step step;
@@ -288,7 +289,7 @@ TEST_F(RepairTest, AdversaryStaysInItsBallAndHurts) {
   for (std::int64_t i = 0; i < 32; ++i) step.rows.push_back(i);
   const Preprocess& preprocess = network->card().preprocess;
   std::vector<double> losses = trainer.step(step, [&](Slot& slot) {
-    at::Tensor images = train_.images.narrow(0, 0, 32), labels = train_.labels.narrow(0, 0, 32);
+    at::Tensor images = train_data.images.narrow(0, 0, 32), labels = train_data.labels.narrow(0, 0, 32);
     at::Tensor changed = pgd.change(slot, images, labels);
     at::Tensor far = (changed - images.to(at::kFloat)).abs().max();
     EXPECT_LE(far.item<float>(), 10.0001F);

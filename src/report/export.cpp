@@ -43,6 +43,7 @@ void for_each_mutant(const CampaignReader& reader, const ExportOptions& options,
   if (!options.outputs) {
     FaultFilter filter;
     filter.distinct_only = options.distinct;
+    filter.kept_only = options.kept;
     reader.for_each_fault(filter, [&](const FaultRecord& fault) {
       check_interrupt();
       visit(fault);

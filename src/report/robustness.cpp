@@ -95,7 +95,11 @@ Robustness robustness_of(const CampaignReader& reader) {
               generator.name);
   AttackPlan plan = plan_attack(generator);
   Robustness result;
-  result.attack = plan.attacks.front()->spec();
+  Spec attack = Spec::parse(plan.attacks.front()->spec());
+  auto& options = attack.settings;
+  options.erase(std::remove_if(options.begin(), options.end(), [](const auto& o) { return o.first == "eps"; }),
+                options.end());
+  result.attack = attack.str();
   result.norm = plan.attacks.front()->norm();
   result.bounded = plan.bounded();
   result.seeds = reader.seed_figures();

@@ -41,6 +41,7 @@ std::unique_ptr<Section> make_summary_section();
 std::unique_ptr<Section> make_growth_section();
 std::unique_ptr<Section> make_confusion_section();
 std::unique_ptr<Section> make_yields_section();
+std::unique_ptr<Section> make_robustness_section();
 std::unique_ptr<Section> make_quality_section();
 std::unique_ptr<Section> make_gallery_section();
 

@@ -1184,6 +1184,9 @@ def _(w):
         w.done("export", "all-run", "--to", form, "-o", target)
         said = json.loads(w.done("predict", "eight.onnx", "--data", f"./{target}", "--json").out)
         expect_equal((said["images"], said["accuracy"]), (stats["faults"], 0), f"images of the {form} and accuracy on them")
+    w.done("export", "all-run", "--kept", "--to", "csv", "-o", "kept.csv")
+    kept = list(csv.DictReader((w / "kept.csv").open()))
+    expect_equal((len(kept), {row["kept"] for row in kept}), (stats["kept_faults"], {"1"}), "the kept faults")
     w.done("export", "all-run", "--what", "outputs", "--distinct", "--to", "npz", "-o", "outputs.npz")
     w.refused(4, "export", "all-run", "--to", "csv", "-o", "no/such/folder/f.csv", names="no/such/folder")
     # A fault's file that changed is noticed.
@@ -1314,6 +1317,66 @@ def _(w):
     w.done("replay", "noisy")
     w.refused(2, *base, "--generator", "noise", "--mutators", "blur", "-o", "m", names="noise: has no option 'set'")
     w.refused(2, *base, "--generator", "noise:eps=1/1000", "-o", "m", names="less than one step")
+
+
+DIFFERENTIAL = ["--data", "digits:test[0:120]", "--seed", 3, "--seeds", 48, "--iterations", 48]
+
+
+@check("fuzz by models that differ")
+def _(w):
+    listed = w.done("fuzz", "--list").out
+    for name in ("deepxplore", "dlfuzz"):
+        expect(len(re.findall(rf"\b{name}\b", listed)) >= 2, f"{name} is not listed as method and generator")
+    command = ["fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "deepxplore", "--with", "one.onnx", "--generator", "deepxplore:step=40/255"]
+    found = json.loads(w.done(*command, "-o", "explored", "--json").out)
+    expect(found["faults"] > 0, "no model was led away")
+    faults = json.loads(w.done("faults", "explored", "--most", 0, "--json").out)["faults"]
+    for fault in faults:
+        figures = fault["remarks"]["figures"]
+        expect(1 <= figures["steps"] <= 50 and figures["differ"] >= 1 and figures["linf"] > 0, str(figures))
+        expect(fault["lineage"][-1].split(":")[0] in ("light", "occl", "blackout"), str(fault["lineage"]))
+    # What fools the one model and not the other.
+    split = json.loads(w.done("replay", "explored", "--model", "one.onnx", "--json").out)
+    expect(split["as_before"] < len(faults), "both models are fooled alike")
+    for folder, more in (("explored-1", ["--threads", 1]), ("explored-3", ["--threads", 3])):
+        w.done(*command, "-o", folder, *more)
+        expect_equal(store(w / folder), store(w / "explored"), "the store on other threads")
+    w.done("check", "explored")
+    w.done("replay", "explored")
+    fuzzed = json.loads(w.done("fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "dlfuzz", "-o", "dl", "--json").out)
+    expect(fuzzed["broken_seeds"] > 20, f"dlfuzz broke only {fuzzed['broken_seeds']} seeds")
+    for strategy in ("seldom", "(weights,near)"):
+        w.done("fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "dlfuzz", "--generator", f"dlfuzz:strategy={strategy}", "-o", "dl-" + strategy)
+    w.done("check", "dl")
+
+
+@check("fuzz by models that differ is interrupted and goes on from another folder")
+def _(w):
+    command = ["fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "deepxplore", "--with", "one.onnx", "--batch", 12]
+    w.done(*command, "-o", "whole-explored")
+    process = w.start(*command, "-o", "cut-explored", "--plain")
+    while not (w / "cut-explored" / "campaign.toml").exists() and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    expect(process.returncode in (0, 130), f"exit code {process.returncode}")
+    (w / "far-away").mkdir()
+    again = subprocess.run([w.binary, "fuzz", "-o", "../cut-explored", "--iterations", "48"], cwd=w / "far-away", env=w.environment,
+                           capture_output=True, text=True, timeout=LIMIT)
+    expect_equal(again.returncode, 0, again.stderr)
+    expect_equal(store(w / "cut-explored"), store(w / "whole-explored"), "the store")
+    # Another model under the same name.
+    shutil.copy(w / "one.onnx", w / "twin.onnx")
+    twin = [*command[:-4], "--with", "twin.onnx", "--batch", 12]
+    w.done(*twin, "-o", "with-twin")
+    shutil.copy(w / "eight.onnx", w / "twin.onnx")
+    w.refused(2, *twin, "-o", "with-twin", names="a file of the generator has another content")
+    for arguments, code, words in ((["deepxplore"], 2, "--with"), (["deepxplore", "--with", "nothing.onnx"], 3, "nothing.onnx"),
+                                   (["dlfuzz", "--with", "one.onnx"], 2, "has no option 'with'"),
+                                   (["deepxplore", "--with", "one.csv"], 3, "one.csv")):
+        w.refused(code, "fuzz", "eight.onnx", *DIFFERENTIAL, "--method", *arguments, "-o", "no", names=words)
+        expect_equal([file.name for file in (w / "no").glob("*")], ["campaign.lock"], "what was written")
 
 
 @check("fuzz with every guide, scheduler and budget")
@@ -1539,6 +1602,21 @@ def _(w):
     w.refused(2, "compare", "paged", "paged-2", "--measure", "luck", names="luck")
 
 
+@check("compare: plain numbers")
+def _(w):
+    (w / "values.csv").write_text("measure,x,y\nlow,1,4\nlow,2,5\nlow,3,6\nhigh,9,1\nhigh,8,2\nhigh,7,\nhigh,,3\n")
+    found = json.loads(w.done("compare", "--values", "values.csv", "--json").out)
+    expect_equal([(t["measure"], round(t["p"], 9), round(t["holm_p"], 9), t["effect"]) for t in found["tests"]],
+                 [("low", 0.1, 0.2, 0), ("high", 0.1, 0.2, 1)], "the tests")
+    expect("high" in w.done("compare", "--values", "values.csv").out, "no table")
+    expect_equal(w.run("compare", "--values", "values.csv", "--fail-if", "low-p<0.2").code, 1, "the exit code")
+    w.refused(3, "compare", "--values", "values.csv", "--test", "wilcoxon", names="line 7")
+    w.refused(3, "compare", "--values", "no.csv", names="no.csv")
+    w.refused(2, "compare", "--values", "values.csv", "--test", "t", names="--test")
+    w.refused(2, "compare", "--values", "values.csv", "some-run", names="not both")
+    w.refused(2, "compare", names="--values")
+
+
 @check("faults are listed, clustered and minimised")
 def _(w):
     w.done(*fuzz(folder="sorted", guide="random", iterations=48))
@@ -1749,6 +1827,7 @@ def _(w):
     for command in (["check", "adv"], ["faults", "adv"], ["report", "adv"], ["export", "adv", "--to", "csv", "-o", "adv.csv"],
                     ["quality", "eight.onnx", "--tests", "adv", "--metrics", "mr,ald2"]):
         w.done(*command)
+    expect("Accuracy under attack" in (w / "adv" / "report.html").read_text(), "the page says nothing of the attack")
     again = json.loads(w.done("attack", "-o", "adv", "--json").out)
     expect_equal(again, dict(found, seconds=again["seconds"]), "what the finished folder says")
     for threads in (1, 3):
@@ -1774,6 +1853,18 @@ def _(w):
             wanted = int(re.search("target=([0-9]+)", fault["lineage"][-1])[1])
             expect_equal(fault["predicted"], wanted, "the class that was reached")
             expect(wanted in ((7, 8) if target == "7" else range(10)) and wanted != fault["true"], f"{target} gives {wanted}")
+
+
+@check("attack without labels")
+def _(w):
+    w.done("data", "export", "digits:test[0:6]", "-o", "digits-labelled")
+    (w / "digits-bare").mkdir()
+    for file in (w / "digits-labelled").rglob("*.png"):
+        shutil.copy(file, w / "digits-bare" / file.name)
+    w.refused(3, "attack", "eight.onnx", "--data", "digits-bare", "--method", "fgsm", "-o", "bare", names="--labels model")
+    found = json.loads(w.done("attack", "eight.onnx", "--data", "digits-bare", "--method", "fgsm", "--labels", "model", "-o", "bare", "--json").out)
+    expect_equal((found["clean"], found["tried"]), (1, 6), "what the model says of itself")
+    w.done("attack", "-o", "bare")
 
 
 @check("attack is interrupted and goes on")

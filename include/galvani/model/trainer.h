@@ -21,7 +21,7 @@ struct ParameterGroup {
   struct Member {
     std::size_t network;           // index among the trainer's
     std::string parameters = "*";  // names and globs separated by commas; a layer's name stands for all it has
-    std::string frozen = "";       // likewise: what stays as it is all the same, running statistics included
+    std::string frozen = {};       // likewise: what stays as it is all the same, running statistics included
   };
   std::string name;  // "generators"
   std::vector<Member> members;

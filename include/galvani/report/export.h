@@ -18,6 +18,7 @@ struct ExportOptions {
   ExportForm form = ExportForm::folder;
   bool outputs = false;   // every mutant that was kept instead of the faults
   bool distinct = false;  // identical images of one class only once
+  bool kept = false;      // of the faults, those that the guide kept
 };
 
 // Returns how many were written; with none there is no file. With a progress bar; Ctrl-C is honoured.

@@ -43,7 +43,7 @@ struct ClassRobustness {
 };
 
 struct Robustness {
-  std::string attack;  // its spec
+  std::string attack;  // its spec, but for the radius
   Norm norm = Norm::linf;
   bool bounded = true;
   SeedFigures seeds;

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Runs every study at its smallest scale and looks at what it wrote; then once more, when no step may be run again.
+
+usage: tests/studies/smoke.py GALVANI
+"""
+import csv
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+WANTED = {
+    "guides": ["guides.md", "guides.csv", "guides.svg"],
+    "revisiting": ["revisiting.md", "revisiting.csv", "revisiting-coverage.svg", "revisiting-quality.svg"],
+}
+
+
+def expect(what, message):
+    if not what:
+        sys.exit(f"FAIL: {message}")
+
+
+def run(name, galvani, folder):
+    command = [sys.executable, ROOT / "studies" / f"{name}.py", "--scale", "smoke", "--galvani", galvani, "--work", folder / name, "-o",
+               folder / f"{name}-results"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    expect(done.returncode == 0, f"{name}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr}")
+    return done.stdout
+
+
+def check_file(path):
+    text = path.read_text()
+    if path.suffix == ".svg":
+        root = xml.etree.ElementTree.fromstring(text)
+        expect(root.tag.endswith("svg") and "nan" not in text, f"{path.name}: is no figure")
+    elif path.suffix == ".csv":
+        rows = list(csv.reader(text.splitlines()))
+        expect(len(rows) > 3 and all(len(row) == len(rows[0]) for row in rows), f"{path.name}: is no table")
+    else:
+        expect(all(len(re.findall(r"\|", line)) > 2 for line in text.splitlines() if line.startswith("|")), f"{path.name}: has broken tables")
+
+
+def check_revisiting(folder):
+    text = (folder / "revisiting.md").read_text()
+    for name in ("H1", "H2", "H3", "H4", "H5", "H6"):
+        expect(f"| {name} |" in text, f"no row of {name}")
+    expect("not measured" not in text.lower(), "something was not measured")
+    rows = list(csv.DictReader((folder / "revisiting.csv").open()))
+    for question in ("prepare", "rq1", "rq2", "rq3", "rq4"):
+        values = [float(row["value"]) for row in rows if row["question"] == question]
+        expect(values and all(value == value for value in values), f"no values of {question}")
+    rates = {row["case"]: float(row["value"]) for row in rows if row["question"] == "rq3" and row["measure"] == "mr"}
+    expect(rates["pgd"] > rates["noise"], f"PGD does not beat noise: {rates}")
+
+
+def main():
+    galvani = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as where:
+        folder = pathlib.Path(where)
+        for name, files in WANTED.items():
+            run(name, galvani, folder)
+            results = folder / f"{name}-results"
+            for file in files:
+                check_file(results / file)
+            before = (results / f"{name}.md").read_bytes()
+            again = run(name, galvani, folder)
+            expect(not re.search(r"^ *[\d.]+ s  ", again, re.MULTILINE), f"{name}: steps were run again:\n{again}")
+            expect((results / f"{name}.md").read_bytes() == before, f"{name}: the second time it says something else")
+        check_revisiting(folder / "revisiting-results")
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()

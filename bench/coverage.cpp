@@ -45,11 +45,11 @@ void criteria_cost(benchmark::State& state, const std::string& architecture, con
 
 constexpr const char* kSix = "nc,kmnc:k=1000,nbc,snac,tknc,tknp";
 
-// Scores against 60,000 training traces of that width, per input: of 5,000 inputs, against the plain double loop on
+// Scores against 60,000 training traces of that width, per input: of 10,000 inputs, against the plain double loop on
 // some of them.
 void surprise_cost(benchmark::State& state, const std::string& score, std::int64_t width) {
   constexpr std::int64_t kTraining = 60000;
-  constexpr std::int64_t kInputs = 5000;
+  constexpr std::int64_t kInputs = 10000;
   constexpr std::int64_t kLooped = 100;
   TraceLayout layout = testing::layout_of({width}, 10);
   Traces training = testing::made_up(layout, kTraining, 1);

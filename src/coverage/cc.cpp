@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "coverage/builtin.h"
-#include "galvani/coverage/nearest.h"
 #include "galvani/base/parallel.h"
+#include "galvani/coverage/nearest.h"
 
 namespace galvani {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "galvani/coverage/nearest.h"
 #include "coverage/surprise.h"
+#include "galvani/coverage/nearest.h"
 
 namespace galvani {
 namespace {

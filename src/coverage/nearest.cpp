@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace galvani {
@@ -19,6 +20,51 @@ std::int64_t block_size(std::size_t rows) {
 // |a|²+|b|²-2ab in single precision is off by at most this times |a|²+|b|², for vectors of that width.
 float error_share(std::int64_t width) {
   return 4 * std::numeric_limits<float>::epsilon() * (static_cast<float>(width) + 8);
+}
+
+// Rows of up to this width are not worth a matrix product, most of whose time would go into storing the products.
+constexpr std::int64_t kNarrow = 32;
+constexpr std::int64_t kGroup = 16;
+
+using Lanes = float __attribute__((vector_size(32)));
+
+// What a query asks of a block of groups: rows stored column by column, sixteen at a time.
+struct NarrowQuery {
+  const float* columns;  // [groups, width, kGroup]
+  const float* norms;    // [groups, kGroup], lowered by their possible error
+  std::int64_t groups;
+  std::int64_t width;
+  const float* query;  // [width]
+  float own;           // its norm, lowered likewise
+};
+
+// The smallest lower bound of squared distances in each group.
+[[gnu::always_inline]] inline void least_of_groups(const NarrowQuery& q, float* out) {
+  for (std::int64_t g = 0; g < q.groups; ++g) {
+    const float* column = q.columns + g * q.width * kGroup;
+    Lanes low, high, x, y;
+    std::memcpy(&low, q.norms + g * kGroup, sizeof low);
+    std::memcpy(&high, q.norms + g * kGroup + 8, sizeof high);
+    for (std::int64_t j = 0; j < q.width; ++j, column += kGroup) {
+      std::memcpy(&x, column, sizeof x);
+      std::memcpy(&y, column + 8, sizeof y);
+      float twice = 2 * q.query[j];
+      low -= twice * x;
+      high -= twice * y;
+    }
+    low = low < high ? low : high;
+    float least = low[0];
+    for (int lane = 1; lane < 8; ++lane) least = std::min(least, low[lane]);
+    out[g] = least + q.own;
+  }
+}
+
+void least_of_groups_anywhere(const NarrowQuery& q, float* out) {
+  least_of_groups(q, out);
+}
+
+[[gnu::target("avx2")]] void least_of_groups_wide(const NarrowQuery& q, float* out) {
+  least_of_groups(q, out);
 }
 
 }  // namespace
@@ -79,7 +125,17 @@ NearestSearch::NearestSearch(const at::Tensor& rows)
       mean_(rows.size(0) > 0 ? rows.mean(0) : at::zeros({rows.size(1)})),
       centred_((rows_ - mean_).contiguous()),
       norms_(centred_.square().sum(1)),
-      finite_(norms_.isfinite().all().item<bool>()) {}
+      finite_(norms_.isfinite().all().item<bool>()) {
+  std::int64_t n = rows_.size(0), width = rows_.size(1);
+  if (width > kNarrow || !finite_ || n == 0) return;
+  // Filled up with rows that are farther away than any.
+  std::int64_t groups = (n + kGroup - 1) / kGroup;
+  at::Tensor padded = at::zeros({groups * kGroup, width});
+  padded.narrow(0, 0, n).copy_(centred_);
+  columns_ = padded.view({groups, kGroup, width}).transpose(1, 2).contiguous();
+  lowered_ = at::full({groups * kGroup}, std::numeric_limits<float>::max());
+  lowered_.narrow(0, 0, n).copy_(norms_ * (1 - error_share(width)));
+}
 
 template <class Bound, class Offer>
 void NearestSearch::scan(const at::Tensor& queries, const Ranges& ranges, const Bound& bound,
@@ -90,35 +146,68 @@ void NearestSearch::scan(const at::Tensor& queries, const Ranges& ranges, const 
   const float* norm = norms_.data_ptr<float>();
   float slack = error_share(rows_.size(1));
   std::int64_t size = block_size(m);
+  auto offer_row = [&](std::size_t i, float own, std::int64_t row, float product) {
+    // Too large for single precision: every row is a candidate.
+    if (!std::isfinite(own) || !finite_) return offer(i, Candidate{row, 0}, std::numeric_limits<float>::max());
+    float least = (own + norm[row]) * (1 - slack) - 2 * product;
+    if (least <= bound(i)) offer(i, Candidate{row, least}, least + 2 * slack * (own + norm[row]));
+  };
   for (auto [range_begin, range_end] : ranges) {
     for (std::int64_t begin = range_begin; begin < range_end; begin += size) {
       std::int64_t count = std::min(size, range_end - begin);
+      if (columns_.defined()) {
+        scan_narrow(centred, query_norms, begin, begin + count, bound, offer_row);
+        continue;
+      }
       at::Tensor products = at::mm(centred, centred_.narrow(0, begin, count).t());
       for (std::size_t i = 0; i < m; ++i) {
         const float* product = products.data_ptr<float>() + static_cast<std::int64_t>(i) * count;
         float own = query_norms.data_ptr<float>()[i];
-        if (!std::isfinite(own) || !finite_) {
-          // Too large for single precision: every row is a candidate.
-          for (std::int64_t j = 0; j < count; ++j) offer(i, Candidate{begin + j, 0}, std::numeric_limits<float>::max());
-          continue;
-        }
         // Most rows are far away: a group is looked at one by one only if its smallest lower bound says so.
-        constexpr std::int64_t kGroup = 16;
-        float least[kGroup];
         for (std::int64_t j = 0; j < count; j += kGroup) {
           std::int64_t group = std::min(kGroup, count - j);
           float smallest = std::numeric_limits<float>::max();
-          for (std::int64_t lane = 0; lane < group; ++lane) {
-            least[lane] = (own + norm[begin + j + lane]) * (1 - slack) - 2 * product[j + lane];
-            smallest = std::min(smallest, least[lane]);
-          }
-          if (smallest > bound(i)) continue;
-          for (std::int64_t lane = 0; lane < group; ++lane) {
-            if (least[lane] > bound(i)) continue;
-            offer(i, Candidate{begin + j + lane, least[lane]},
-                  least[lane] + 2 * slack * (own + norm[begin + j + lane]));
-          }
+          for (std::int64_t lane = 0; lane < group; ++lane)
+            smallest = std::min(smallest, (own + norm[begin + j + lane]) * (1 - slack) - 2 * product[j + lane]);
+          if (std::isfinite(own) && finite_ && smallest > bound(i)) continue;
+          for (std::int64_t lane = 0; lane < group; ++lane) offer_row(i, own, begin + j + lane, product[j + lane]);
         }
+      }
+    }
+  }
+}
+
+// Rows [begin, end), groups that reach beyond included where they are only counted out.
+template <class Bound, class OfferRow>
+void NearestSearch::scan_narrow(const at::Tensor& centred, const at::Tensor& query_norms, std::int64_t begin,
+                                std::int64_t end, const Bound& bound, const OfferRow& offer_row) const {
+  static const bool wide = __builtin_cpu_supports("avx2") != 0;
+  std::int64_t width = rows_.size(1);
+  std::int64_t first = begin / kGroup, groups = (end + kGroup - 1) / kGroup - first;
+  std::vector<float> least(static_cast<std::size_t>(groups));
+  float lowering = 1 - error_share(width);
+  for (std::int64_t i = 0; i < centred.size(0); ++i) {
+    const float* query = centred.data_ptr<float>() + i * width;
+    float own = query_norms.data_ptr<float>()[i];
+    bool finite = std::isfinite(own);
+    if (finite) {
+      NarrowQuery narrow{columns_.data_ptr<float>() + first * width * kGroup,
+                         lowered_.data_ptr<float>() + first * kGroup,
+                         groups,
+                         width,
+                         query,
+                         own * lowering};
+      (wide ? least_of_groups_wide : least_of_groups_anywhere)(narrow, least.data());
+    }
+    auto at = static_cast<std::size_t>(i);
+    for (std::int64_t g = 0; g < groups; ++g) {
+      if (finite && least[static_cast<std::size_t>(g)] > bound(at)) continue;
+      for (std::int64_t row = std::max(begin, (first + g) * kGroup); row < std::min(end, (first + g + 1) * kGroup);
+           ++row) {
+        const float* centre = centred_.data_ptr<float>() + row * width;
+        float product = 0;
+        for (std::int64_t j = 0; j < width; ++j) product += query[j] * centre[j];
+        offer_row(at, own, row, product);
       }
     }
   }

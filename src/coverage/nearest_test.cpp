@@ -48,6 +48,7 @@ TEST(Nearest, SeveralAreThoseOfTheDoubleLoop) {
     rows[17] = rows[2000];
     at::Tensor queries = noise(20, 7, 6, scale);
     queries[0] = rows[2000];
+    queries[1] = at::full({7}, 1e25F);  // too large for single precision, whatever the rows
     for (std::int64_t k : {1, 5, 200, 4000}) {
       auto found = NearestSearch(rows).nearest_k(queries, k);
       for (std::int64_t i = 0; i < queries.size(0); ++i) {

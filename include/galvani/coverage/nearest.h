@@ -45,12 +45,18 @@ class NearestSearch {
   // be that near; its distance is between `candidate.least` and `most`.
   template <class Bound, class Offer>
   void scan(const at::Tensor& queries, const Ranges& ranges, const Bound& bound, const Offer& offer) const;
+  // Of rows that are narrow: offer_row(query, its squared norm, row, product).
+  template <class Bound, class OfferRow>
+  void scan_narrow(const at::Tensor& centred, const at::Tensor& query_norms, std::int64_t begin, std::int64_t end,
+                   const Bound& bound, const OfferRow& offer_row) const;
 
   at::Tensor rows_;     // as given
   at::Tensor mean_;     // [width]
   at::Tensor centred_;  // [n, width] float
   at::Tensor norms_;    // [n] float: squared, of the centred rows
   bool finite_;         // none of them is too large
+  at::Tensor columns_;  // [groups, width, 16]: the centred rows once more, where they are narrow
+  at::Tensor lowered_;  // [groups x 16]: their norms, lowered by what rounding may do
 };
 
 }  // namespace galvani

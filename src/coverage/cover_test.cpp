@@ -125,6 +125,8 @@ TEST(ProfileSize, IsANumberOrAll) {
 
 TEST(CoverageText, SharesAndPlainNumbers) {
   EXPECT_EQ(coverage_text({1, 3}), "33.33%");
+  EXPECT_EQ(coverage_text({23599, 23600}), "99.99%");
+  EXPECT_EQ(coverage_text({23600, 23600}), "100.00%");
   EXPECT_EQ(coverage_text({12345, 0}), "12,345");
   EXPECT_EQ(coverage_text({12345.678, 0}), "12346");
   EXPECT_EQ(coverage_text({0.25, 0}), "0.25");

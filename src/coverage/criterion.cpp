@@ -1,5 +1,6 @@
 #include "galvani/coverage/criterion.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,7 +19,10 @@ constexpr std::string_view kStateKind = "coverage state";
 }  // namespace
 
 std::string coverage_text(const Covered& amount) {
-  if (amount.total > 0) return fmt::format("{:.2f}%", amount.score() * 100);
+  // Rounded down near the end: "100.00%" means everything.
+  double percent = amount.score() * 100;
+  if (percent < 100) percent = std::min(percent, 99.99);
+  if (amount.total > 0) return fmt::format("{:.2f}%", percent);
   return amount.covered == std::floor(amount.covered) ? format_count(static_cast<std::int64_t>(amount.covered))
                                                       : fmt::format("{:.5g}", amount.covered);
 }

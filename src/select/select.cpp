@@ -227,20 +227,26 @@ class SelectionRun {
     return best;
   }
 
+  // Neighbours need not be copied together.
+  static at::Tensor fetch(const DataView& data, const std::vector<std::int64_t>& rows) {
+    auto n = static_cast<std::int64_t>(rows.size());
+    return rows.back() - rows.front() == n - 1 ? data.fetch(rows.front(), n) : data.fetch(rows);
+  }
+
   struct AllSeen {
     Seen own, original;
     std::map<std::string, std::vector<Seen>> mutants;
   };
 
   AllSeen look_at(PoolPart& part, const char* purpose, bool traces) {
-    part.inputs = pool_.fetch(part.rows);
+    part.inputs = fetch(pool_, part.rows);
     AllSeen seen;
     {
       Stopwatch watch(result_.times.passes);
       seen.own = pass_->run(part.inputs, traces);
     }
     if (originals_) {
-      at::Tensor originals = request_.originals->fetch(part.rows);
+      at::Tensor originals = fetch(*request_.originals, part.rows);
       Stopwatch watch(result_.times.passes);
       seen.original = pass_->run(originals, false);
     }

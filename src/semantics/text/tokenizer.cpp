@@ -1,6 +1,7 @@
 #include "semantics/text/tokenizer.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -55,6 +56,13 @@ fs::path file_in(const fs::path& folder) {
   bad_input("{}: holds no tokenizer.json, vocab.json or vocab.txt", folder.string());
 }
 
+// A tokenizer.json says what its model is; a vocabulary has a number for the word "model" at most.
+bool is_whole_tokenizer(const std::string& text, const std::string& where) {
+  nlohmann::json j = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (j.is_discarded()) bad_input("{}: is no JSON; it may be cut short", where);
+  return j.contains("model") && j["model"].is_object();
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
@@ -69,10 +77,9 @@ Tokenizer Tokenizer::load(const fs::path& path, const fs::path& merges) {
   if (start == std::string::npos) bad_input("{}: is empty", where);
   std::map<std::string, std::string> files = {{where, sha256(text)}};
   TokenizerParts parts;
-  // A vocabulary of words may have these two, too, but not both in quotes and nothing that its reader then takes.
   if (text[start] != '{') {
     parts = read_vocab_txt(text, where);
-  } else if (text.find("\"vocab\"") != std::string::npos && text.find("\"model\"") != std::string::npos) {
+  } else if (is_whole_tokenizer(text, where)) {
     parts = read_tokenizer_json(text, where);
   } else {
     fs::path beside = merges.empty() ? file.parent_path() / "merges.txt" : merges;

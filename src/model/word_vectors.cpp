@@ -63,7 +63,7 @@ class TextReader {
     }
     WordVectors::Builder builder(width);
     if (!header) add(line, width, builder);
-    while (static_cast<std::int64_t>(builder.size()) != most_ && next(line)) {
+    while ((most_ == 0 || static_cast<std::int64_t>(builder.size()) < most_) && next(line)) {
       if (line_ % kInterruptEvery == 0) check_interrupt();
       add(line, width, builder);
     }
@@ -98,9 +98,9 @@ class TextReader {
   void add(const std::string& line, std::int64_t width, WordVectors::Builder& builder) {
     std::vector<std::string_view> fields = fields_of(line);
     std::vector<float> vector(static_cast<std::size_t>(width));
-    // fastText has a line whose word is a blank.
-    if (fields.size() == vector.size()) return;
-    if (fields.size() < vector.size() || !numbers(fields, vector))
+    // fastText has a line whose word is white space.
+    if (fields.size() == vector.size() && (line[0] == ' ' || line[0] == '\t')) return;
+    if (fields.size() <= vector.size() || !numbers(fields, vector))
       bad_input("{}: line {} is not a word and {} numbers", path_.string(), line_, width);
     std::string_view last = fields[fields.size() - vector.size() - 1];
     builder.add({fields[0].data(), static_cast<std::size_t>(last.data() + last.size() - fields[0].data())},

@@ -31,7 +31,7 @@ TEST(WordVectors, OfGloveAndFastText) {
   EXPECT_EQ(glove->rank("dog"), -1);
   EXPECT_EQ(glove->sha256(), sha256_file(folder / "glove.txt"));
 
-  write_file(folder / "fast.vec", "3 2\nthe 1 2 \ncat 3 4 \ndog 5 6 \n");
+  write_file(folder / "fast.vec", "4 2\nthe 1 2 \ncat 3 4 \n  7 8 \ndog 5 6 \n");
   auto fast = WordVectors::load(folder / "fast.vec");
   EXPECT_EQ(fast->size(), 3);
   EXPECT_EQ(vector_of(*fast, "dog"), (std::vector<double>{5, 6}));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "galvani/base/error.h"
+
 namespace galvani {
 
 Padding same_padding(std::int64_t side, std::int64_t kernel, std::int64_t stride) {
@@ -21,6 +23,12 @@ std::vector<std::string> distinct_imagenet_names(std::vector<std::string> names)
   auto suit = std::find(names.rbegin(), names.rend(), "maillot");
   if (std::count(names.begin(), names.end(), "maillot") == 2) *suit = "maillot tank suit";
   return names;
+}
+
+void LayerNames::add(const std::string& name) {
+  bool plain = !name.empty() && name.find_first_of("/.") == std::string::npos;
+  if (!plain || !known_.insert(name).second)
+    bad_input("{}: the name of layer '{}' is not one of its own", label_, printable(name));
 }
 
 std::string finish_classifier(onnx::GraphWriter& writer, const ModelCard& card) {

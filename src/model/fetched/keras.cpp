@@ -21,7 +21,7 @@ using onnx::set_ints;
 class KerasReader {
  public:
   KerasReader(const json& model, const std::string& weights, const std::string& label, const ModelCard& card)
-      : label_(label), card_(card), out_(card.architecture) {
+      : label_(label), card_(card), out_(card.architecture), names_(label) {
     place_weights(model.at("weightsManifest"), weights);
     layers_ = model.at("modelTopology").at("model_config").at("config").at("layers");
     for (const json& layer : layers_) {
@@ -98,6 +98,7 @@ class KerasReader {
     auto kind = layer.at("class_name").get<std::string>();
     const json& config = layer.at("config");
     if (finished_) bad_input("{}: layer '{}' follows the last", label_, printable(name));
+    names_.add(name);
     if (config.value("data_format", "channels_last") != "channels_last")
       bad_input("{}: layer '{}' has channels first", label_, printable(name));
     std::vector<Value> inputs;
@@ -271,6 +272,7 @@ class KerasReader {
   const std::string& label_;
   const ModelCard& card_;
   onnx::GraphWriter out_;
+  LayerNames names_;
   json layers_;
   std::map<std::string, at::Tensor> weights_;
   std::map<std::string, Value> values_;

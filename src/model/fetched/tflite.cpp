@@ -29,7 +29,7 @@ constexpr int kRelu6 = 3;
 class TfliteReader {
  public:
   TfliteReader(std::string_view bytes, const std::string& label, const ModelCard& card)
-      : label_(label), card_(card), model_(FlatTable::root(bytes, label)), out_(card.architecture) {
+      : label_(label), card_(card), model_(FlatTable::root(bytes, label)), out_(card.architecture), names_(label) {
     if (bytes.size() < 8 || bytes.substr(4, 4) != "TFL3") bad_input("{}: is no TFLite file", label);
     std::vector<FlatTable> graphs = model_.tables(2);
     if (graphs.size() != 1) bad_input("{}: has {} graphs instead of one", label, graphs.size());
@@ -93,12 +93,13 @@ class TfliteReader {
   }
 
   // "MobilenetV1/MobilenetV1/Conv2d_0/Relu6" is Conv2d_0.
-  std::string layer_name(std::int32_t output) const {
+  std::string layer_name(std::int32_t output) {
     std::string path(tensor(output).bytes(3));
     std::size_t end = path.rfind('/');
-    std::size_t start = end == std::string::npos || end == 0 ? std::string::npos : path.rfind('/', end - 1);
-    if (end == std::string::npos) return path;
-    return path.substr(start == std::string::npos ? 0 : start + 1, end - (start == std::string::npos ? 0 : start + 1));
+    std::string name = end == std::string::npos ? path : path.substr(0, end);
+    name.erase(0, name.rfind('/') + 1);
+    names_.add(name);
+    return name;
   }
 
   void add(const FlatTable& op) {
@@ -206,7 +207,7 @@ class TfliteReader {
   Value flat(const Value& x, const std::vector<std::int64_t>& shape) const {
     std::int64_t features = 1;
     for (std::int64_t side : x.shape) features *= side;
-    if (features != x.shape[0] || shape.back() != features || x.shape.size() != 1)
+    if (x.shape.size() != 1 || shape.empty() || shape.back() != features)
       bad_input("{}: only a row of scores can be reshaped", label_);
     return x;
   }
@@ -225,6 +226,7 @@ class TfliteReader {
   const ModelCard& card_;
   FlatTable model_;
   onnx::GraphWriter out_;
+  LayerNames names_;
   std::vector<FlatTable> buffers_, tensors_, operators_;
   std::vector<int> codes_;
   std::map<std::int32_t, Value> values_;

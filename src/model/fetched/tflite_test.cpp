@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "galvani/base/error.h"
@@ -17,29 +18,34 @@ class FlatWriter {
  public:
   struct Field {
     int id;
-    std::function<void(FlatWriter&)> write;  // at the end; the field then points to where it began
-    std::int64_t number = 0;                 // or a number of `bytes` bytes
+    std::function<std::size_t(FlatWriter&)> write;  // at the end; gives where the field points to
+    std::int64_t number = 0;                        // or a number of `bytes` bytes
     int bytes = 0;
   };
 
   static Field number(int id, std::int64_t value, int bytes = 4) { return {id, nullptr, value, bytes}; }
   static Field integers(int id, const std::vector<std::int32_t>& values) {
     return {id, [values](FlatWriter& w) {
+              std::size_t start = w.bytes_.size();
               w.put(values.size(), 4);
-              for (std::int32_t value : values) w.put(value, 4);
+              for (std::int32_t value : values) w.put(static_cast<std::uint32_t>(value), 4);
+              return start;
             }};
   }
   static Field raw(int id, const std::string& bytes) {
     return {id, [bytes](FlatWriter& w) {
+              std::size_t start = w.bytes_.size();
               w.put(bytes.size(), 4);
               w.bytes_ += bytes;
+              return start;
             }};
   }
   static Field table(int id, const std::vector<Field>& fields) {
-    return {id, [fields](FlatWriter& w) { w.table(fields); }};
+    return {id, [fields](FlatWriter& w) { return w.table(fields); }};
   }
   static Field tables(int id, const std::vector<std::vector<Field>>& all) {
     return {id, [all](FlatWriter& w) {
+              std::size_t start = w.bytes_.size();
               w.put(all.size(), 4);
               std::size_t list = w.bytes_.size();
               w.bytes_.resize(list + 4 * all.size());
@@ -48,6 +54,7 @@ class FlatWriter {
                 w.set(list + 4 * i, place - (list + 4 * i), 4);
                 w.fill_table(place, all[i]);
               }
+              return start;
             }};
   }
 
@@ -91,20 +98,16 @@ class FlatWriter {
         set(at, static_cast<std::uint64_t>(fields[i].number), fields[i].bytes);
         continue;
       }
-      table_at_ = 0;
-      std::size_t start = bytes_.size();
-      fields[i].write(*this);
-      set(at, (table_at_ != 0 ? table_at_ : start) - at, 4);
+      set(at, fields[i].write(*this) - at, 4);
     }
   }
-  void table(const std::vector<Field>& fields) {
+  std::size_t table(const std::vector<Field>& fields) {
     std::size_t place = begin_table(fields);
     fill_table(place, fields);
-    table_at_ = place;
+    return place;
   }
 
   std::string bytes_;
-  std::size_t table_at_ = 0;  // where the table lies that was just written; its directory is before it
 };
 
 using FlatFields = std::vector<FlatWriter::Field>;

@@ -60,7 +60,11 @@ fs::path file_in(const fs::path& folder) {
 bool is_whole_tokenizer(const std::string& text, const std::string& where) {
   nlohmann::json j = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (j.is_discarded()) bad_input("{}: is no JSON; it may be cut short", where);
-  return j.contains("model") && j["model"].is_object();
+  if (j.contains("model") && j["model"].is_object()) return true;
+  bool numbers = std::all_of(j.begin(), j.end(), [](const nlohmann::json& value) { return value.is_number_integer(); });
+  if (!j.is_object() || j.empty() || !numbers)
+    bad_input("{}: is neither a tokenizer, which has a model, nor a vocabulary of tokens and their numbers", where);
+  return false;
 }
 
 }  // namespace

@@ -227,6 +227,11 @@ TEST(Tokenizer, FilesAreKnownByTheirContent) {
               Tokenizer::load(folder / "half.json", folder / "merges.txt");
             }).find("half.json: is no JSON"),
             std::string::npos);
+  write_file(folder / "nothing.json", "{}");
+  EXPECT_NE(tokenizer_refusal([&] {
+              Tokenizer::load(folder / "nothing.json", "");
+            }).find("nothing.json: is neither a tokenizer, which has a model, nor a vocabulary"),
+            std::string::npos);
   std::filesystem::create_directory(folder / "void");
   EXPECT_NE(tokenizer_refusal([&] { Tokenizer::load(folder / "void", ""); }).find("holds no tokenizer.json"),
             std::string::npos);

@@ -161,6 +161,8 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   line("parameters", format_count(info.parameters));
   line("preprocessing", card.preprocess.str() + (card.preprocess_known ? "" : " (assumed: the file does not say)"));
   if (card.intake.stated()) line("images", card.intake.str());
+  if (!card.source.empty()) line("source", printable(card.source, 200));
+  if (!card.licence.empty()) line("licence", printable(card.licence));
   if (card.accuracy)
     line("accuracy", fmt::format("{:.2f}%{} (stated by the model)", *card.accuracy * 100,
                                  card.accuracy_data.empty() ? "" : " on " + printable(card.accuracy_data)));

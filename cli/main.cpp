@@ -53,7 +53,7 @@ void check_output() {
 // The verbs in the order in which one meets them.
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
-      {"Data and models", {"data", "train", "inspect", "predict"}},
+      {"Data and models", {"data", "model", "train", "inspect", "predict"}},
       {"What a network does", {"cover", "profile", "trace"}},
       {"Breaking it", {"fuzz", "attack", "mutate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
@@ -86,6 +86,7 @@ int run(int argc, char** argv) {
   add_faults_verb(app, common);
   add_fuzz_verb(app, common);
   add_inspect_verb(app, common);
+  add_model_verb(app, common);
   add_mutate_verb(app, common);
   add_predict_verb(app, common);
   add_profile_verb(app, common);

@@ -57,6 +57,7 @@ void add_select_verb(Verb& app, Common& common);
 void add_stats_verb(Verb& app, Common& common);
 void add_train_verb(Verb& app, Common& common);
 void add_inspect_verb(Verb& app, Common& common);
+void add_model_verb(Verb& app, Common& common);
 void add_mutate_verb(Verb& app, Common& common);
 void add_predict_verb(Verb& app, Common& common);
 void add_profile_verb(Verb& app, Common& common);

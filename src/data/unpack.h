@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "galvani/data/package.h"
 
 namespace galvani {
 
@@ -34,12 +35,6 @@ bool is_gzip(const std::filesystem::path& path);
 
 // The file's bytes, decompressed if it is gzip; more than `limit` of them is an error.
 std::string read_maybe_gzip(const std::filesystem::path& path, std::uint64_t limit);
-
-// Calls `take` with every regular file of a zip or tar(.gz) archive. `wanted` decides by name which are unpacked.
-// Together they may not exceed `limit` bytes.
-void read_archive(const std::filesystem::path& path, std::uint64_t limit,
-                  const std::function<bool(const std::string& name)>& wanted,
-                  const std::function<void(const std::string& name, std::string bytes)>& take);
 
 // The bytes of a zip archive, the same for the same content.
 std::string zip_bytes(const std::vector<std::pair<std::string, std::string>>& entries, bool deflate);

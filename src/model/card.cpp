@@ -163,6 +163,8 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     if (j.contains("data")) card.data = j.at("data").get<std::string>();
     if (j.contains("accuracy")) card.accuracy = j.at("accuracy").get<double>();
     if (j.contains("accuracy_data")) card.accuracy_data = j.at("accuracy_data").get<std::string>();
+    if (j.contains("source")) card.source = j.at("source").get<std::string>();
+    if (j.contains("licence")) card.licence = j.at("licence").get<std::string>();
   } catch (const json::exception& e) {
     bad_input("{}: the model card is wrong: {}", where, e.what());
   }
@@ -227,6 +229,8 @@ std::string ModelCard::to_json() const {
   if (!data.empty()) j["data"] = data;
   if (accuracy) j["accuracy"] = *accuracy;
   if (!accuracy_data.empty()) j["accuracy_data"] = accuracy_data;
+  if (!source.empty()) j["source"] = source;
+  if (!licence.empty()) j["licence"] = licence;
   return json_text(j);
 }
 
@@ -246,9 +250,9 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
   } catch (const toml::parse_error& e) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
-  static const std::vector<std::string> kKnown = {"range",        "mean", "std",      "channels",     "layout",
-                                                  "input",        "type", "classes",  "resize",       "crop",
-                                                  "architecture", "data", "accuracy", "accuracy_data"};
+  static const std::vector<std::string> kKnown = {
+      "range",  "mean", "std",          "channels", "layout",   "input",         "type",   "classes",
+      "resize", "crop", "architecture", "data",     "accuracy", "accuracy_data", "source", "licence"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));

@@ -82,9 +82,19 @@ bool Plan::current() const {
 }
 
 std::vector<at::Tensor> Plan::run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const {
-  TensorLimit limit(kMostBytes);
   torch::jit::Stack stack{self_, input};
   stack.insert(stack.end(), masks.begin(), masks.end());
+  return finish(std::move(stack));
+}
+
+std::vector<at::Tensor> Plan::run(const std::vector<at::Tensor>& inputs) const {
+  torch::jit::Stack stack{self_};
+  stack.insert(stack.end(), inputs.begin(), inputs.end());
+  return finish(std::move(stack));
+}
+
+std::vector<at::Tensor> Plan::finish(std::vector<c10::IValue> stack) const {
+  TensorLimit limit(kMostBytes);
   stack.insert(stack.end(), fusion_.layers.begin(), fusion_.layers.end());
   try {
     torch::jit::InterpreterState(code_).run(stack);

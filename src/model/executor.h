@@ -36,12 +36,16 @@ class Plan {
   Plan(const std::shared_ptr<torch::jit::Graph>& graph, c10::IValue self, Fusion fusion = {});
   // masks are already shaped to broadcast over their taps. Returns logits, then the taps.
   std::vector<at::Tensor> run(const at::Tensor& input, const std::vector<at::Tensor>& masks) const;
+  // Of a graph that takes these inputs, whatever they are.
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) const;
 
   std::size_t layers() const { return fusion_.layers.size(); }  // fused ones
   // Whether the weights are those that fused layers were made of.
   bool current() const;
 
  private:
+  std::vector<at::Tensor> finish(std::vector<c10::IValue> stack) const;
+
   c10::IValue self_;
   Fusion fusion_;
   std::vector<std::uint64_t> versions_;  // of the fusion's weights

@@ -285,7 +285,8 @@ def helps(w, *verb):
 
 
 add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"), ("data get", "data", "get"),
-                    ("data info", "data", "info"), ("data export", "data", "export"), ("train", "train"),
+                    ("data info", "data", "info"), ("data export", "data", "export"), ("model", "model"), ("model list", "model", "list"),
+                    ("model get", "model", "get"), ("model similarity", "model", "similarity"), ("train", "train"),
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
@@ -2576,6 +2577,149 @@ add_checks("select refuses", [
 ], lambda w, names, *command: w.refused(2, *command, names=names))
 
 
+# Models by name, and texts.
+
+topic("encoders")
+
+
+def similarity(w, encoder, *texts):
+    return json.loads(w.done("model", "similarity", encoder, *texts, "--json").out)
+
+
+def text_network(rows, second_input=None):
+    """An ONNX network that gives row i of a table for token i: last_hidden_state [1, T, 2]."""
+    def port(name, kind, *sides):
+        shape = message(*((1, message((2, "T")) if n is None else message((1, n))) for n in sides))
+        return message((1, name), (2, message((1, message((1, kind), (2, shape))))))
+    table = message((1, len(rows)), (1, 2), (2, 1), (8, "table"), (9, b"".join(struct.pack("<2f", *row) for row in rows)))
+    node = message((1, "table"), (1, "input_ids"), (2, "last_hidden_state"), (4, "Gather"))
+    inputs = [(11, port("input_ids", 7, 1, None))] + ([(11, port(second_input, 7, 1, None))] if second_input else [])
+    graph = message((1, node), (2, "texts"), (5, table), *inputs, (12, port("last_hidden_state", 1, 1, None, 2)))
+    return message((1, 8), (7, graph), (8, message((2, 13))))
+
+
+# [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, red 4, blue 5, ##ish 6
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "red", "blue", "##ish"]
+ROWS = [(9, 9), (0, 0), (0, 0), (0, 0), (4, 0), (0, 3), (0, 4)]
+
+
+def text_files(w, folder):
+    (w / folder).mkdir(exist_ok=True)
+    (w / folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    (w / folder / "m.onnx").write_bytes(text_network(ROWS))
+    return f"onnx:model={folder}/m.onnx,tokenizer={folder}"
+
+
+@check("model list says what there is")
+def _(w):
+    listed = json.loads(w.done("model", "list", "--json").out)
+    expect_equal([m["name"] for m in listed], ["resnet50-imagenet", "mobilenet-imagenet", "minilm", "glove"], "the names")
+    for model in listed:
+        expect(model["download_bytes"] > 1e6 and len(model["package_sha256"]) == 64 and model["licence"] and model["use"], str(model))
+    text = w.done("model", "list").out
+    expect(all(m["name"] in text and m["licence"] in text for m in listed), text)
+
+
+@check("model get says why nothing comes")
+def _(w):
+    w.refused(2, "model", "get", "minlm", names="did you mean 'minilm'?")
+    w.refused(2, "model", "get", "minilm", "glove", "-o", "both.onnx", names="-o goes with one model, not 2")
+    (w / "other.tgz").write_bytes(noise(5000))
+    w.refused(3, "model", "get", "minilm", "--from", "other.tgz", names="other.tgz: is not the archive of npm's @lat.md")
+    w.refused(3, "model", "get", "glove", "--from", "no-such.tgz", names="no-such.tgz")
+    tools = w / "tools"
+    tools.mkdir()
+    (tools / "npm").write_text("#!/bin/sh\necho 'npm error code EAI_AGAIN'\necho 'npm error request failed' >&2\nexit 1\n")
+    (tools / "npm").chmod(0o755)
+    for path, why in ((tools, "minilm cannot be fetched: npm reaches no network"), (w / "empty-tools", "npm is needed to fetch minilm")):
+        away = dict(w.environment, PATH=f"{path}:/nowhere", GALVANI_CACHE=str(w / "cache-away"))
+        result = subprocess.run([w.binary, "model", "get", "minilm", "-q"], cwd=w.folder, env=away, text=True, capture_output=True,
+                                timeout=LIMIT)
+        expect(why in one_sentence(result, 4, "model get"), result.stderr)
+    expect_equal(list((w / "cache-away" / "models").iterdir()), [], "what is left in the cache")
+
+
+@check("encoders compare texts")
+def _(w):
+    found = similarity(w, "hash", "a photo of a cat", "photos of cats", "blue sky", "")
+    expect_equal([round(row[i], 6) for i, row in enumerate(found["similarity"])], [1, 1, 1, 0], "each with itself")
+    expect(found["similarity"][0][1] > 0.3 > found["similarity"][0][2], str(found))
+    # [CLS] red ##ish [SEP]: the mean of (0, 0), (4, 0), (0, 4), (0, 0); "blue" is (0, 3) alone.
+    found = similarity(w, text_files(w, "own"), "reddish blue", "RED", "redish", "blue")["similarity"]
+    expect_equal([round(value, 4) for value in found[2]], [round(0.5**0.5, 4)] * 2 + [1] + [round(0.5**0.5, 4)], "what redish is near to")
+    expect_equal(round(found[1][3], 6), 0, "red and blue")
+    (w / "glove.txt").write_text("the 1 1\ncat 2 0\ndog 0 2\n")
+    expect_equal(similarity(w, "glove:file=glove.txt,centre=false", "cat", "dog")["similarity"][0][1], 0, "cat and dog")
+    threads = [w.done("model", "similarity", text_files(w, "own"), "red", "blue red", "--threads", n).out for n in (1, 3)]
+    expect_equal(threads[0], threads[1], "what three threads say")
+
+
+@check("encoders refuse files that are missing, cut short or of another kind")
+def _(w):
+    def refuses(spec, names):
+        w.refused(3, "model", "similarity", spec, "a", "b", names=names)
+    away = dict(w.environment, GALVANI_CACHE=str(w / "cache-none"))
+    for name in ("minilm", "glove"):
+        result = subprocess.run([w.binary, "model", "similarity", name, "a"], cwd=w.folder, env=away, text=True, capture_output=True)
+        expect(f"galvani model get {name}" in one_sentence(result, 3, name), result.stderr)
+    w.refused(2, "model", "similarity", "hsh", "a", names="did you mean 'hash'?")
+    w.refused(2, "model", "similarity", "onnx", "a", names="onnx:model=encoder.onnx,tokenizer=tokenizer.json")
+    good = text_files(w, "bad")
+    refuses(good.replace("m.onnx", "none.onnx"), "none.onnx")
+    refuses(good.replace("tokenizer=bad", "tokenizer=no-such.json"), "no-such.json")
+    refuses(good.replace("m.onnx", "vocab.txt"), "bad/vocab.txt")
+    refuses("onnx:model=eight.onnx,tokenizer=bad", "eight.onnx: has no input for the numbers of tokens")
+    for name, content, why in (("cut.onnx", text_network(ROWS)[:90], "cut.onnx"), ("past.onnx", text_network(ROWS, "past_key_values"), "'past_key_values'"),
+                               ("few.onnx", text_network(ROWS[:3]), "few.onnx: fails while running")):
+        (w / "bad" / name).write_bytes(content)
+        refuses(good.replace("m.onnx", name), why)
+    for name, content, why in (("t.json", '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a"', "t.json: is no JSON; it may be cut short"),
+                               ("u.json", '{"model": {"type": "Unigram", "vocab": []}}', "u.json: a model of the kind 'Unigram' is not supported"),
+                               ("v.json", '{"a": 0, "b": 1}', "merges.txt"), ("plain.txt", "cat\ndog\n", "plain.txt"), ("none.txt", "", "none.txt: is empty")):
+        (w / "bad" / name).write_text(content)
+        refuses(good.replace("tokenizer=bad", f"tokenizer=bad/{name}"), why)
+    for content, why in (("the 1 2\ncat 1\n", "v.txt: line 2"), ("9 2\nthe 1 2\n", "v.txt: is cut short"), ("no vectors here\n", "v.txt: holds no word vectors")):
+        (w / "v.txt").write_text(content)
+        refuses("glove:file=v.txt", why)
+    (w / "v.txt").write_bytes(noise(5000))
+    refuses("glove:file=v.txt", "v.txt")
+
+
+@check("fetched models are what they should be")
+def _(w):
+    """Of those that the user's own cache has: a test does not fetch hundreds of megabytes."""
+    home = os.environ.get("GALVANI_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "galvani")
+    here = dict(w.environment, GALVANI_CACHE=home)
+
+    def asked(*arguments):
+        result = subprocess.run([w.binary, *arguments, "--json"], cwd=w.folder, env=here, text=True, capture_output=True, timeout=LIMIT)
+        expect_equal(result.returncode, 0, f"the exit code of {arguments} ({result.stderr[-300:]})")
+        return json.loads(result.stdout)
+    ready = {model["name"]: model["file"] for model in asked("model", "list") if model["ready"]}
+    if set(ready) != {"resnet50-imagenet", "mobilenet-imagenet", "minilm", "glove"}:
+        print(f"skipped in part: only {sorted(ready)} are in the cache")
+    if "minilm" in ready:
+        cat = asked("model", "similarity", "minilm", "a photo of a cat", "a picture of a kitten", "a photo of a truck")["similarity"][0]
+        expect(abs(cat[1] - 0.795) < 0.01 and abs(cat[2] - 0.449) < 0.01, f"the cat's similarities are {cat}")
+        shutil.copytree(pathlib.Path(ready["minilm"]).parent, w / "damaged" / "models" / "minilm")
+        whole = (w / "damaged/models/minilm/model.onnx").read_bytes()
+        for name, content in (("model.onnx", whole[:len(whole) // 2]), ("tokenizer.json", b"{}")):
+            (w / "damaged/models/minilm" / name).write_bytes(content)
+            result = subprocess.run([w.binary, "model", "similarity", "minilm", "a"], cwd=w.folder, text=True, capture_output=True,
+                                    env=dict(w.environment, GALVANI_CACHE=str(w / "damaged")), timeout=LIMIT)
+            expect(name in one_sentence(result, 3, f"a damaged {name}"), result.stderr)
+            if name == "model.onnx":
+                (w / "damaged/models/minilm/model.onnx").write_bytes(whole)
+    if "glove" in ready:
+        cat = asked("model", "similarity", "glove", "cat", "kitten", "speech")["similarity"][0]
+        expect(cat[1] > cat[2] + 0.3, f"the cat's similarities are {cat}")
+    for name, classes in (("resnet50-imagenet", 1000), ("mobilenet-imagenet", 1001)):
+        if name in ready:
+            seen = asked("inspect", ready[name])
+            expect_equal([seen["input"], seen["classes"], len(set(seen["class_names"]))], [[3, 224, 224], classes, classes], name)
+            expect("npm" in seen["preprocess"]["source"] and "MIT" in seen["preprocess"]["licence"], str(seen["preprocess"])[:300])
+
+
 # Every verb, and what goes wrong everywhere: one sentence and an exit code each.
 
 topic("mishaps")
@@ -2601,6 +2745,8 @@ HABITS = [
     Habit("select --evaluate", "data", ["select", "eight.onnx", "--data", "{input}", "--by", "gini,pcs", "--evaluate", "-o", "{output}"]),
     Habit("mutate --one-each", "data", ["mutate", "--data", "{input}", "--set", "blur", "--one-each", "-o", "{output}.npz"], False),
     Habit("mutate", "data", ["mutate", "--data", "{input}", "--mutators", "blur", "-o", "{output}"]),
+    Habit("model list", None, ["model", "list"], False),
+    Habit("model similarity", None, ["model", "similarity", "hash", "a cat", "cats"], False),
     Habit("data list", None, ["data", "list"], False),
     Habit("data get", None, ["data", "get", "digits"], False),
     Habit("data info", "data", ["data", "info", "{input}", "-o", "{output}"]),
@@ -2653,7 +2799,7 @@ def called(w, command, **more):
 
 
 def wrong_flag(w, habit):
-    words = habit.command[:2] if habit.verb.startswith("data ") else habit.command[:1]
+    words = habit.command[:2] if habit.verb.startswith(("data ", "model ")) else habit.command[:1]
     said = w.refused(2, *filled(habit, "flag", GOOD[habit.kind]), "--thraeds", 1, names=f"there is no --thraeds in {' '.join(words)}")
     expect("did you mean --threads?" in said, said)
 

@@ -48,6 +48,8 @@ struct ModelCard {
   std::string data;                // what it was trained on
   std::optional<double> accuracy;  // in [0, 1]
   std::string accuracy_data;       // on what that was measured
+  std::string source;              // where its weights come from
+  std::string licence;
 
   std::string to_json() const;
   // `where` names the source in errors.

@@ -1,19 +1,20 @@
 #include "model/zoo/builder.h"
 
-#include <onnx/onnx_pb.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "galvani/base/error.h"
+#include "model/onnx/writer.h"
 
 namespace galvani::zoo {
+
+using onnx::set_float;
+using onnx::set_int;
+using onnx::set_ints;
+
 namespace {
 
-constexpr std::int64_t kOpset = 13;
-constexpr std::int64_t kIrVersion = 8;
 constexpr std::int64_t kMostFileBytes = std::numeric_limits<std::int32_t>::max();  // protobuf's limit
 constexpr std::int64_t kSpareBytes = 1 << 20;                                      // for names and nodes
 constexpr const char* kInput = "input";
@@ -27,27 +28,6 @@ void set_shape(::onnx::ValueInfoProto& info, const Value& value) {
   for (std::int64_t dim : value.shape) tensor.mutable_shape()->add_dim()->set_dim_value(dim);
 }
 
-::onnx::AttributeProto& add_attribute(::onnx::NodeProto& node, const std::string& name,
-                                      ::onnx::AttributeProto::AttributeType type) {
-  ::onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(type);
-  return attribute;
-}
-
-void set_int(::onnx::NodeProto& node, const std::string& name, std::int64_t value) {
-  add_attribute(node, name, ::onnx::AttributeProto::INT).set_i(value);
-}
-
-void set_float(::onnx::NodeProto& node, const std::string& name, float value) {
-  add_attribute(node, name, ::onnx::AttributeProto::FLOAT).set_f(value);
-}
-
-void set_ints(::onnx::NodeProto& node, const std::string& name, const std::vector<std::int64_t>& values) {
-  ::onnx::AttributeProto& attribute = add_attribute(node, name, ::onnx::AttributeProto::INTS);
-  for (std::int64_t value : values) attribute.add_ints(value);
-}
-
 // Kernel, stride and padding of a square window.
 void set_window(::onnx::NodeProto& node, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   set_ints(node, "kernel_shape", {kernel, kernel});
@@ -58,51 +38,20 @@ void set_window(::onnx::NodeProto& node, std::int64_t kernel, std::int64_t strid
 }  // namespace
 
 struct GraphBuilder::Impl {
-  ::onnx::ModelProto model;
-  std::set<std::string> names;
+  explicit Impl(const std::string& name) : writer(name) {}
 
-  ::onnx::GraphProto& graph() { return *model.mutable_graph(); }
+  onnx::GraphWriter writer;
 
-  void claim(const std::string& name) {
-    if (!names.insert(name).second) fail(ErrorCode::internal, "two values of a network are called '{}'", name);
-  }
-
-  // A node whose one output has its name.
+  ::onnx::GraphProto& graph() { return writer.graph(); }
   ::onnx::NodeProto& add_node(const std::string& type, const std::string& name,
                               const std::vector<std::string>& inputs) {
-    claim(name);
-    ::onnx::NodeProto& node = *graph().add_node();
-    node.set_op_type(type);
-    node.set_name(name);
-    for (const std::string& input : inputs) node.add_input(input);
-    node.add_output(name);
-    return node;
+    return writer.node(type, name, inputs);
   }
 
   Value give(const std::string& name, std::vector<std::int64_t> shape) {
     Value value{name, std::move(shape)};
     set_shape(*graph().add_value_info(), value);
     return value;
-  }
-
-  // Settings that ONNX wants as tensors are Constant nodes: the initialisers are the weights and nothing else.
-  ::onnx::TensorProto& add_constant(const std::string& name, ::onnx::TensorProto::DataType type) {
-    ::onnx::NodeProto& node = add_node("Constant", name, {});
-    ::onnx::TensorProto& tensor = *add_attribute(node, "value", ::onnx::AttributeProto::TENSOR).mutable_t();
-    tensor.set_data_type(type);
-    return tensor;
-  }
-
-  std::string constant(const std::string& name, float value) {
-    add_constant(name, ::onnx::TensorProto::FLOAT).add_float_data(value);
-    return name;
-  }
-
-  std::string constant(const std::string& name, const std::vector<std::int64_t>& values) {
-    ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::INT64);
-    tensor.add_dims(static_cast<std::int64_t>(values.size()));
-    for (std::int64_t value : values) tensor.add_int64_data(value);
-    return name;
   }
 };
 
@@ -123,7 +72,7 @@ void require_map(const std::string& layer, const Value& x) {
 }  // namespace
 
 GraphBuilder::GraphBuilder(std::string architecture, const ArchitectureShape& shape, const Rng& rng)
-    : architecture_(std::move(architecture)), shape_(shape), rng_(rng), impl_(std::make_unique<Impl>()) {
+    : architecture_(std::move(architecture)), shape_(shape), rng_(rng), impl_(std::make_unique<Impl>(architecture_)) {
   auto check = [&](const char* what, std::int64_t value, std::int64_t least, std::int64_t most) {
     if (value < least || value > most)
       bad_usage("{} cannot be built for {} {}; from {} to {} will do", architecture_, value, what, least, most);
@@ -133,15 +82,7 @@ GraphBuilder::GraphBuilder(std::string architecture, const ArchitectureShape& sh
   check("columns of pixels", shape.width, 1, 16384);
   check("classes", shape.classes, 2, 1000000);
 
-  ::onnx::ModelProto& model = impl_->model;
-  model.set_ir_version(kIrVersion);
-  model.set_producer_name("galvani");
-  model.set_producer_version(GALVANI_VERSION);
-  ::onnx::OperatorSetIdProto& opset = *model.add_opset_import();
-  opset.set_domain("");
-  opset.set_version(kOpset);
-  impl_->graph().set_name(architecture_);
-  impl_->claim(kInput);
+  impl_->writer.claim(kInput);
   set_shape(*impl_->graph().add_input(), input());
 }
 
@@ -202,8 +143,8 @@ Value GraphBuilder::relu(const std::string& name, const Value& x) {
 }
 
 Value GraphBuilder::relu6(const std::string& name, const Value& x) {
-  std::string low = impl_->constant(name + ".low", 0.0F);
-  std::string high = impl_->constant(name + ".high", 6.0F);
+  std::string low = impl_->writer.constant(name + ".low", 0.0F);
+  std::string high = impl_->writer.constant(name + ".high", 6.0F);
   impl_->add_node("Clip", name, {x.name, low, high});
   return impl_->give(name, x.shape);
 }
@@ -238,7 +179,7 @@ Value GraphBuilder::dense(const std::string& name, const Value& x, std::int64_t 
 }
 
 Value GraphBuilder::dropout(const std::string& name, const Value& x, double ratio) {
-  std::string constant = impl_->constant(name + ".ratio", static_cast<float>(ratio));
+  std::string constant = impl_->writer.constant(name + ".ratio", static_cast<float>(ratio));
   impl_->add_node("Dropout", name, {x.name, constant});
   return impl_->give(name, x.shape);
 }
@@ -252,10 +193,10 @@ Value GraphBuilder::add(const std::string& name, const Value& a, const Value& b)
 
 Value GraphBuilder::subsample(const std::string& name, const Value& x, std::int64_t stride) {
   require_map(name, x);
-  std::string starts = impl_->constant(name + ".starts", {0, 0});
-  std::string ends = impl_->constant(name + ".ends", {x.shape[1], x.shape[2]});
-  std::string axes = impl_->constant(name + ".axes", {2, 3});
-  std::string steps = impl_->constant(name + ".steps", {stride, stride});
+  std::string starts = impl_->writer.constant(name + ".starts", {0, 0});
+  std::string ends = impl_->writer.constant(name + ".ends", {x.shape[1], x.shape[2]});
+  std::string axes = impl_->writer.constant(name + ".axes", {2, 3});
+  std::string steps = impl_->writer.constant(name + ".steps", {stride, stride});
   impl_->add_node("Slice", name, {x.name, starts, ends, axes, steps});
   return impl_->give(name,
                      {x.shape[0], windowed(name, x.shape[1], 1, stride, 0), windowed(name, x.shape[2], 1, stride, 0)});
@@ -263,7 +204,7 @@ Value GraphBuilder::subsample(const std::string& name, const Value& x, std::int6
 
 Value GraphBuilder::pad_channels(const std::string& name, const Value& x, std::int64_t before, std::int64_t after) {
   require_map(name, x);
-  std::string pads = impl_->constant(name + ".pads", {0, before, 0, 0, 0, after, 0, 0});
+  std::string pads = impl_->writer.constant(name + ".pads", {0, before, 0, 0, 0, after, 0, 0});
   impl_->add_node("Pad", name, {x.name, pads});
   return impl_->give(name, {x.shape[0] + before + after, x.shape[1], x.shape[2]});
 }
@@ -274,16 +215,12 @@ std::string GraphBuilder::finish(const Value& logits, const std::string& spec) {
   if (last.output(0) != logits.name || logits.shape != std::vector<std::int64_t>{classes()})
     fail(ErrorCode::internal, "'{}' is not the last layer of {} or has not one feature a class", logits.name,
          architecture_);
-  impl_->claim(kOutput);
+  impl_->writer.claim(kOutput);
   last.set_output(0, kOutput);
   graph.mutable_value_info()->RemoveLast();
   set_shape(*graph.add_output(), {kOutput, logits.shape});
-  ::onnx::StringStringEntryProto& record = *impl_->model.add_metadata_props();
-  record.set_key("galvani.architecture");
-  record.set_value(spec);
-  std::string bytes;
-  if (!impl_->model.SerializeToString(&bytes)) fail(ErrorCode::internal, "{} cannot be written as ONNX", architecture_);
-  return bytes;
+  impl_->writer.metadata("galvani.architecture", spec);
+  return impl_->writer.bytes();
 }
 
 std::size_t GraphBuilder::reserve_weights(const std::vector<std::int64_t>& dims) {
@@ -296,18 +233,8 @@ std::size_t GraphBuilder::reserve_weights(const std::vector<std::int64_t>& dims)
   return static_cast<std::size_t>(size);
 }
 
-void GraphBuilder::add_floats(const std::string& name, const std::vector<std::int64_t>& dims,
-                              const std::vector<float>& values) {
-  impl_->claim(name);
-  ::onnx::TensorProto& tensor = *impl_->graph().add_initializer();
-  tensor.set_name(name);
-  tensor.set_data_type(::onnx::TensorProto::FLOAT);
-  for (std::int64_t dim : dims) tensor.add_dims(dim);
-  tensor.set_raw_data(values.data(), values.size() * sizeof(float));
-}
-
 void GraphBuilder::add_filled(const std::string& name, std::int64_t size, float value) {
-  add_floats(name, {size}, std::vector<float>(reserve_weights({size}), value));
+  impl_->writer.weight(name, {size}, std::vector<float>(reserve_weights({size}), value));
 }
 
 void GraphBuilder::add_uniform(const std::string& name, const std::vector<std::int64_t>& dims, double bound) {
@@ -315,7 +242,7 @@ void GraphBuilder::add_uniform(const std::string& name, const std::vector<std::i
   rng_.derive(name).fill_uniform(values.data(), values.size());
   auto scale = static_cast<float>(bound);
   for (float& value : values) value = scale * (2 * value - 1);
-  add_floats(name, dims, values);
+  impl_->writer.weight(name, dims, values);
 }
 
 void GraphBuilder::add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims) {
@@ -324,7 +251,7 @@ void GraphBuilder::add_kaiming(const std::string& name, const std::vector<std::i
   // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
   auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(dims[0] * dims[2] * dims[3])));
   for (float& value : values) value *= deviation;
-  add_floats(name, dims, values);
+  impl_->writer.weight(name, dims, values);
 }
 
 }  // namespace galvani::zoo

@@ -69,7 +69,6 @@ class GraphBuilder {
  private:
   struct Impl;
 
-  void add_floats(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values);
   void add_filled(const std::string& name, std::int64_t size, float value);
   void add_uniform(const std::string& name, const std::vector<std::int64_t>& dims, double bound);
   void add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims);

@@ -4,7 +4,8 @@
 namespace galvani {
 
 const TextEncoderRegistry& text_encoders() {
-  static const TextEncoderRegistry registry("text encoder", {hash_encoder_entry()});
+  static const TextEncoderRegistry registry(
+      "text encoder", {hash_encoder_entry(), glove_encoder_entry(), minilm_encoder_entry(), onnx_encoder_entry()});
   return registry;
 }
 

@@ -8,5 +8,9 @@ namespace galvani {
 using TextEncoderEntry = TextEncoderRegistry::Entry;
 
 TextEncoderEntry hash_encoder_entry();
+TextEncoderEntry glove_encoder_entry();
+// transformer.cpp
+TextEncoderEntry minilm_encoder_entry();
+TextEncoderEntry onnx_encoder_entry();
 
 }  // namespace galvani

@@ -9,11 +9,11 @@
 namespace galvani {
 namespace {
 
-std::unique_ptr<TextEncoder> make(const std::string& spec) {
+std::unique_ptr<TextEncoder> hash_encoder(const std::string& spec) {
   return make_text_encoder(Spec::parse(spec));
 }
 
-double alike(TextEncoder& encoder, const std::string& a, const std::string& b) {
+double likeness(TextEncoder& encoder, const std::string& a, const std::string& b) {
   at::Tensor rows = encoder.encode({a, b});
   return cosine(rows[0], rows[1]);
 }
@@ -32,11 +32,11 @@ TEST(Words, ThatHoldASentenceTogether) {
 }
 
 TEST(HashEncoder, SharedWordsAndStemsAreNear) {
-  auto encoder = make("hash");
-  double same = alike(*encoder, "a photo of a cat", "A photo of a cat.");
-  double stem = alike(*encoder, "a photo of a cat", "photos of the cats");
-  double half = alike(*encoder, "a photo of a cat", "a photo of a truck");
-  double none = alike(*encoder, "a photo of a cat", "blue sky");
+  auto encoder = hash_encoder("hash");
+  double same = likeness(*encoder, "a photo of a cat", "A photo of a cat.");
+  double stem = likeness(*encoder, "a photo of a cat", "photos of the cats");
+  double half = likeness(*encoder, "a photo of a cat", "a photo of a truck");
+  double none = likeness(*encoder, "a photo of a cat", "blue sky");
   EXPECT_NEAR(same, 1, 1e-6);
   EXPECT_GT(stem, 0.3);
   EXPECT_LT(stem, same);
@@ -46,27 +46,27 @@ TEST(HashEncoder, SharedWordsAndStemsAreNear) {
 }
 
 TEST(HashEncoder, AWordWeighsTheSameWhateverItsLength) {
-  auto encoder = make("hash:width=4096");
-  EXPECT_NEAR(alike(*encoder, "ox extraordinarily", "ox"), 0.7071, 0.04);
-  EXPECT_NEAR(alike(*encoder, "ox extraordinarily", "extraordinarily"), 0.7071, 0.04);
+  auto encoder = hash_encoder("hash:width=4096");
+  EXPECT_NEAR(likeness(*encoder, "ox extraordinarily", "ox"), 0.7071, 0.04);
+  EXPECT_NEAR(likeness(*encoder, "ox extraordinarily", "extraordinarily"), 0.7071, 0.04);
 }
 
 TEST(HashEncoder, FunctionWordsCountLittle) {
-  EXPECT_GT(alike(*make("hash"), "a cat of the house", "cat house"), 0.95);
-  EXPECT_LT(alike(*make("hash:function-words=1"), "a cat of the house", "cat house"), 0.8);
-  EXPECT_EQ(alike(*make("hash:function-words=0"), "a cat of the house", "the cat in a house"), 1);
+  EXPECT_GT(likeness(*hash_encoder("hash"), "a cat of the house", "cat house"), 0.95);
+  EXPECT_LT(likeness(*hash_encoder("hash:function-words=1"), "a cat of the house", "cat house"), 0.8);
+  EXPECT_EQ(likeness(*hash_encoder("hash:function-words=0"), "a cat of the house", "the cat in a house"), 1);
 }
 
 TEST(HashEncoder, IsTheSameOnEveryMachine) {
   // "<a>" has no shorter pieces; its signs by FNV-1a and SplitMix64 come from a Python program.
   constexpr std::uint64_t kSigns = 0x87774478a0c806e2U;
-  at::Tensor row = make("hash:width=64,function-words=1")->encode({"a"})[0];
+  at::Tensor row = hash_encoder("hash:width=64,function-words=1")->encode({"a"})[0];
   for (int d = 0; d < 64; ++d)
     EXPECT_NEAR(row[d].item<double>(), ((kSigns >> d) & 1U) != 0 ? 0.125 : -0.125, 1e-7) << d;
 }
 
 TEST(TextEncoder, EncodesEveryDistinctTextOnce) {
-  auto encoder = make("hash");
+  auto encoder = hash_encoder("hash");
   at::Tensor rows = encoder->encode({"cat", "dog", "cat", ""});
   EXPECT_EQ(rows.sizes(), (std::vector<std::int64_t>{4, encoder->width()}));
   EXPECT_TRUE(rows[0].equal(rows[2]));
@@ -80,10 +80,10 @@ TEST(TextEncoder, EncodesEveryDistinctTextOnce) {
 }
 
 TEST(TextEncoder, SaysWhatIsWrong) {
-  EXPECT_EQ(make("hash")->spec(), "hash:width=512,function-words=0.1");
-  EXPECT_THROW(make("hash")->encode({"\xff"}), Error);
+  EXPECT_EQ(hash_encoder("hash")->spec(), "hash:width=512,function-words=0.1");
+  EXPECT_THROW(hash_encoder("hash")->encode({"\xff"}), Error);
   try {
-    make("hsh");
+    hash_encoder("hsh");
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(), "there is no text encoder called 'hsh'; did you mean 'hash'?");

@@ -2,23 +2,22 @@
 
 #include <unicode/locid.h>
 #include <unicode/uchar.h>
-#include <unicode/unistr.h>
 
 #include <algorithm>
 #include <array>
 
+#include "semantics/text/unicode.h"
+
 namespace galvani {
 
 std::vector<std::string> words_of(std::string_view text) {
-  icu::UnicodeString all =
-      icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())));
+  icu::UnicodeString all = from_utf8(text);
   all.toLower(icu::Locale::getRoot());
   std::vector<std::string> words;
   icu::UnicodeString word;
   auto finish = [&] {
     if (word.isEmpty()) return;
-    words.emplace_back();
-    word.toUTF8String(words.back());
+    words.push_back(to_utf8(word));
     word.remove();
   };
   for (std::int32_t i = 0; i < all.length(); i = all.moveIndex32(i, 1)) {

@@ -45,10 +45,13 @@ class SelectionRun {
     pass_ = std::make_unique<SharedPass>(network, needs_);
     for (const SelectorNeeds& needs : needs_) {
       originals_ |= needs.originals;
-      if (needs.mutants == 0) continue;
-      makers_.try_emplace(needs.mutators, needs.mutators, pool.type());
-      std::int64_t& most = mutants_[needs.mutators];
-      most = std::max(most, needs.mutants);
+      for (bool sample : {false, true}) {
+        MutantNeed need = mutants_of(needs, sample);
+        if (need.count == 0) continue;
+        makers_.try_emplace(need.set, need.set, pool.type());
+        std::int64_t& most = (sample ? sample_mutants_ : mutants_)[need.set];
+        most = std::max(most, need.count);
+      }
     }
     if (originals_ && request.originals->size() != pool.size())
       bad_input("{}: has {} inputs, but the pool {} has {}; originals are given in the pool's order, one for each",
@@ -98,6 +101,7 @@ class SelectionRun {
     double most = 0;
     for (const SelectorNeeds& needs : needs_) most = std::max(most, needs.sample);
     if (most == 0 || pool_.size() == 0) return;
+    Stopwatch all(result_.times.sample);
     auto count_of = [&](double share) {
       return std::clamp<std::int64_t>(std::llround(static_cast<double>(pool_.size()) * share), 1, pool_.size());
     };
@@ -114,7 +118,7 @@ class SelectionRun {
       std::size_t end = std::min(place.size(), begin + piece);
       PoolPart part;
       for (std::size_t at = begin; at < end; ++at) part.rows.push_back(drawn[static_cast<std::size_t>(place[at])]);
-      auto seen = look_at(part, "sensitive neurons", false);
+      auto seen = look_at(part, "sensitive neurons", sample_mutants_, false);
       for (std::size_t i = 0; i < selectors_.size(); ++i) {
         if (needs_[i].sample == 0) continue;
         std::vector<std::int64_t> mine;
@@ -123,7 +127,7 @@ class SelectionRun {
         }
         if (mine.empty()) continue;
         Stopwatch watch(result_.by[i].seconds);
-        PoolPart own = part_for(part, seen, i);
+        PoolPart own = part_for(part, seen, i, true);
         if (mine.size() < part.rows.size()) own = rows_of(own, mine);
         selectors_[i]->sample(own);
       }
@@ -144,12 +148,12 @@ class SelectionRun {
       PoolPart part;
       part.rows.resize(static_cast<std::size_t>(n));
       std::iota(part.rows.begin(), part.rows.end(), first);
-      auto seen = look_at(part, "mutants to score", traces);
+      auto seen = look_at(part, "mutants to score", mutants_, traces);
       result_.predicted.narrow(0, first, n).copy_(seen.own.predicted);
       result_.confidence.narrow(0, first, n).copy_(confidences(seen.own.probabilities, seen.own.predicted));
       for (std::size_t i = 0; i < selectors_.size(); ++i) {
         Stopwatch watch(result_.by[i].seconds);
-        selectors_[i]->add(part_for(part, seen, i));
+        selectors_[i]->add(part_for(part, seen, i, false));
       }
       progress.advance(n);
       check_interrupt();
@@ -227,12 +231,25 @@ class SelectionRun {
     return best;
   }
 
+  // Fresh mutants that a selector wants of every input: of the pool, or of its sample.
+  struct MutantNeed {
+    std::string set;
+    std::int64_t count = 0;
+  };
+  static MutantNeed mutants_of(const SelectorNeeds& needs, bool sample) {
+    if (!sample) return {needs.mutators, needs.mutants};
+    if (needs.sample == 0) return {};
+    if (!needs.sample_mutators.empty()) return {needs.sample_mutators, 1};
+    return {needs.mutators, needs.mutants};
+  }
+  using MutantCounts = std::map<std::string, std::int64_t>;  // by set: how many of each input
+
   struct AllSeen {
     Seen own, original;
     std::map<std::string, std::vector<Seen>> mutants;
   };
 
-  AllSeen look_at(PoolPart& part, const char* purpose, bool traces) {
+  AllSeen look_at(PoolPart& part, const char* purpose, const MutantCounts& counts, bool traces) {
     part.inputs = pool_.fetch(part.rows);
     AllSeen seen;
     {
@@ -244,8 +261,9 @@ class SelectionRun {
       Stopwatch watch(result_.times.passes);
       seen.original = pass_->run(originals, false);
     }
-    for (const auto& [set, maker] : makers_) {
-      for (std::int64_t repeat = 0; repeat < mutants_.at(set); ++repeat) {
+    for (const auto& [set, count] : counts) {
+      const OneEach& maker = makers_.at(set);
+      for (std::int64_t repeat = 0; repeat < count; ++repeat) {
         Rng stream = Rng(request_.seed).derive(purpose).derive(set).derive(static_cast<std::uint64_t>(repeat));
         at::Tensor images;
         {
@@ -260,12 +278,13 @@ class SelectionRun {
   }
 
   // What selector `i` reads of it.
-  PoolPart part_for(const PoolPart& part, const AllSeen& seen, std::size_t i) const {
+  PoolPart part_for(const PoolPart& part, const AllSeen& seen, std::size_t i, bool sample) const {
     PoolPart own = part;
     own.seen = pass_->share(seen.own, i);
     if (needs_[i].originals) own.original = pass_->share(seen.original, i);
-    for (std::int64_t m = 0; m < needs_[i].mutants; ++m)
-      own.mutants.push_back(pass_->share(seen.mutants.at(needs_[i].mutators)[static_cast<std::size_t>(m)], i));
+    MutantNeed need = mutants_of(needs_[i], sample);
+    for (std::int64_t m = 0; m < need.count; ++m)
+      own.mutants.push_back(pass_->share(seen.mutants.at(need.set)[static_cast<std::size_t>(m)], i));
     return own;
   }
 
@@ -305,7 +324,7 @@ class SelectionRun {
   std::vector<SelectorNeeds> needs_;
   std::unique_ptr<SharedPass> pass_;
   std::map<std::string, OneEach> makers_;
-  std::map<std::string, std::int64_t> mutants_;  // by set: how many of each input
+  MutantCounts mutants_, sample_mutants_;
   bool originals_ = false;
   Selection result_;
 };

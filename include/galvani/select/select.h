@@ -25,7 +25,8 @@ struct SelectTimes {
   double training = 0;  // passes over the training data
   double passes = 0;    // through the network: the pool, its sample, mutants, originals
   double mutating = 0;
-  double again = 0;  // the best ones, once more
+  double again = 0;   // the best ones, once more
+  double sample = 0;  // all that was done with the sample
 };
 
 struct Selected {

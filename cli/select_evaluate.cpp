@@ -243,8 +243,8 @@ std::string times_text(const SelectTimes& times) {
   std::string text = fmt::format("passes that all share: {:.2f} s over the pool", times.passes);
   if (times.training > 0) text += fmt::format(", {:.2f} s over training data", times.training);
   if (times.mutating > 0) text += fmt::format(", {:.2f} s to make mutants", times.mutating);
-  if (times.sample > 0) text += fmt::format("; {:.2f} s of it all for the sample", times.sample);
   if (times.again > 0) text += fmt::format(", {:.2f} s over the best again", times.again);
+  if (times.sample > 0) text += fmt::format("; {:.2f} s of it for the sample", times.sample);
   return text;
 }
 

@@ -13,6 +13,8 @@ import json
 import math
 import os
 import pathlib
+import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -34,9 +36,12 @@ class Missing(Exception):
 
 def digest(path):
     """Of a file, or of what makes a campaign what it is. Nothing for words that are no files."""
-    if (path / "campaign.toml").is_file():
-        path = path / "campaign.toml"
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else None
+    try:
+        if (path / "campaign.toml").is_file():
+            path = path / "campaign.toml"
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else None
+    except OSError:  # too long for a file's name
+        return None
 
 
 class Study:
@@ -281,6 +286,33 @@ def panel(name, lines, left, top, width, height):
 
 def coordinates(points):
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo") as file:
+            return re.search(r"model name\s*: (.*)", file.read()).group(1)
+    except (OSError, AttributeError):
+        return platform.machine()
+
+
+def fill(path, heading, titles, parts, images):
+    """Puts tables between their marks, and leaves what was written around them; a new file has the tables alone. titles: {part: title};
+    images: {part: files that follow it}."""
+    if path.exists():
+        text = path.read_text()
+    else:
+        text = f"# {heading}\n"
+        for name, title in titles.items():
+            text += f"\n## {title}\n\n<!-- {name} -->\n<!-- end of {name} -->\n"
+            text += "".join(f"\n![{image}]({image})\n" for image in images.get(name, ()))
+    for name, content in parts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if begin not in text or end not in text:
+            raise StudyError(f"{path}: has no place for {name}; put '{begin}' and '{end}' where it belongs, or remove the file")
+        head, rest = text.split(begin, 1)
+        text = f"{head}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}"
+    path.write_text(text)
 
 
 def arguments(description, scales):

@@ -39,6 +39,7 @@ class Amounts:
     samples: int      # of mc-dropout
     mutants: int      # of prima
     retrain: int      # epochs of table 10
+    retrained_with: tuple = RETRAINED_WITH
     start: str = ""   # a model file that training starts from, in place of drawn weights
     goes_on: bool = False  # a well-trained model is the other one, trained further
 
@@ -87,7 +88,7 @@ LENET = Amounts("[0:12000]", 4, "0.003", ("", 2), 10000, 4000, 10000, 3, 100, 10
 GRAY_RESNET = Amounts("[0:20000]", 3, "0.05", ("[0:40000]", 2), 2000, 2000, 5000, 2, 20, 20, 0)
 RESNET = Amounts("[0:20000]", 3, "0.02", ("", 0), 2000, 2000, 5000, 2, 20, 20, 0, start="models/given.onnx")
 VGG = Amounts("[0:20000]", 8, "0.05", ("", 4), 2000, 2000, 5000, 2, 20, 20, 0, goes_on=True)
-SMOKE = Amounts("[0:2000]", 4, "0.003", ("[0:2000]", 4), 500, 300, 400, 2, 3, 3, 1)
+SMOKE = Amounts("[0:2000]", 4, "0.003", ("[0:2000]", 4), 500, 300, 400, 2, 3, 4, 1, ("random", "fused"))
 NARROW_VGG = "vgg16:bn=true,head=linear,width=16"
 PAPER_VGG = "vgg16:bn=true,head=large,head_bn=true"
 ALL = ("rates", "dropout", "prima", "fused", "correlation", "sizes", "layers", "hard")
@@ -216,11 +217,10 @@ class Measurements:
             return list(csv.DictReader(file))
 
     def verdicts(self, subject):
-        self.step(subject, "verdicts", "predict", subject.file, "--data", subject.pool, output=".csv")
-        return self.table(f"{subject.name}/verdicts.csv")
+        return self.step(subject, "verdicts", "predict", subject.file, "--data", subject.pool)["predictions"]
 
     def labels(self, subject):
-        return [int(row["label"]) for row in self.verdicts(subject)]
+        return [row["label"] for row in self.verdicts(subject)]
 
     # Table 12.
     def sizes(self, subject):
@@ -259,7 +259,7 @@ class Measurements:
     # with every third right input; the half of the right inputs that it is least sure of with every second fault.
     def hard(self, subject):
         rows = self.verdicts(subject)
-        sure = sorted(range(len(rows)), key=lambda i: -float(rows[i]["confidence"]))
+        sure = sorted(range(len(rows)), key=lambda i: -max(rows[i]["probabilities"]))
         wrong = [i for i in sure if rows[i]["label"] != rows[i]["predicted"]]
         right = [i for i in sure if rows[i]["label"] == rows[i]["predicted"]]
         pools = {"confident": wrong[:len(wrong) // 3] + right[::3], "uncertain": wrong[::2] + right[len(right) // 2:]}
@@ -277,12 +277,13 @@ class Measurements:
     # Table 10: the labels of the picks are filled in and the model is trained with them; the control is as much training without.
     def retrain(self, subject):
         labels = self.labels(subject)
-        other = dataclasses.replace(subject, seed=subject.seed + 100)
+        other = dataclasses.replace(subject, seed=subject.seed + 1)
         self.make_pool(other, other.pool, "nss")
-        training = ("--data", f"{subject.data}:train[0:12000]", "--clean", f"{subject.data}:test[0:10000]", "--mix", 0, "--held-out", 0,
+        train = f"{subject.data}:train{subject.amounts.train}"
+        training = ("--data", train, "--clean", f"{subject.data}:test[0:10000]", "--mix", 0, "--held-out", 0,
                     "--per-seed", 0, "--clean-loss", 1, "--epochs", subject.amounts.retrain, "--optimizer", "sgd:lr=0.01", "--control", "none")
         found = {}
-        for by in RETRAINED_WITH:
+        for by in subject.amounts.retrained_with:
             for share in (5, 20):
                 name = f"retrain-{by.replace(':', '_').replace('=', '-')}-{share}"
                 self.step(subject, f"{name}-picks", "select", subject.file, "--data", subject.pool, "--originals", subject.originals, "--train",
@@ -292,8 +293,7 @@ class Measurements:
                 said = self.step(subject, name, "repair", subject.file, "--tests", filled, *training, output=".onnx")
                 found[by, share] = self.after(subject, name, other, said["figures"])
         epochs = max(1, subject.amounts.retrain)
-        self.step(subject, "retrain-plain", "train", subject.file, "--data", f"{subject.data}:train[0:12000]", "--test",
-                  f"{subject.data}:test[0:10000]", "--epochs", epochs, "--optimizer", "sgd:lr=0.01", output=".onnx")
+        self.step(subject, "retrain-plain", "train", subject.file, "--data", train, "--test", f"{subject.data}:test[0:10000]", "--epochs", epochs, "--optimizer", "sgd:lr=0.01", output=".onnx")
         plain = self.step(subject, "retrain-plain-clean", "predict", f"{subject.name}/retrain-plain.onnx", "--data", f"{subject.data}:test[0:10000]")
         first = self.step(subject, "retrain-before-clean", "predict", subject.file, "--data", f"{subject.data}:test[0:10000]")
         before = self.step(subject, "retrain-before-pool", "predict", subject.file, "--data", other.pool)
@@ -302,7 +302,7 @@ class Measurements:
         return found
 
     def after(self, subject, name, other, figures):
-        """Accuracy on clean images, and on mutants of other images than those that were picked from, or other mutants of them."""
+        """Accuracy on clean images, and on mutants of other images than those that were picked from."""
         said = self.step(subject, f"{name}-pool", "predict", f"{subject.name}/{name}.onnx", "--data", other.pool)
         return {"clean": figures["clean-after"], "pool": said["accuracy"]}
 

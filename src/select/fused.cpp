@@ -57,8 +57,6 @@ constexpr double kOutput = 0.2, kDistance = 3;        // beside the training inp
 constexpr double kOriginalOutput = 0.3;
 constexpr double kNow = 0.2;                           // beside what is said of the original
 constexpr double kCrowd = 0.5, kCrowdUntrained = 0.7;  // share of the similar inputs of the pool
-// Similar inputs are sought among so many of the pool at most, drawn by the seed.
-constexpr std::int64_t kMostOfPool = 20000;
 // An encoder wider than that is left out.
 constexpr std::int64_t kWidest = 4096;
 
@@ -80,7 +78,7 @@ struct Evidence {
 class FusedSelector : public Selector {
  public:
   FusedSelector(const Options& options, const SelectContext& context)
-      : classes_(context.network.info().classes), pool_(context.pool) {
+      : classes_(context.network.info().classes), pool_(context.pool), among_(options.integer("among")) {
     std::string with = options.text("with");
     training_ = with == "train" || (with == "all" && context.training);
     originals_ = with == "originals" || (with == "all" && context.originals);
@@ -96,7 +94,7 @@ class FusedSelector : public Selector {
     needs.features = layers_;
     needs.training = training_;
     needs.originals = originals_;
-    if (sampled()) needs.sample = static_cast<double>(kMostOfPool) / static_cast<double>(pool_);
+    if (sampled()) needs.sample = static_cast<double>(among_) / static_cast<double>(pool_);
     return needs;
   }
   std::vector<std::string> notes() const override {
@@ -105,7 +103,8 @@ class FusedSelector : public Selector {
   }
 
  private:
-  bool sampled() const { return pool_ > kMostOfPool; }
+  // Similar inputs are sought in all of a small pool, else in a sample.
+  bool sampled() const { return pool_ > among_; }
 
   void run_train(const TrainingPart& part) override {
     if (part.labels.numel() > 0 && part.labels.min().item<std::int64_t>() < 0)
@@ -220,7 +219,7 @@ class FusedSelector : public Selector {
     crowd_bytes_ += static_cast<std::uint64_t>(crowd_parts_.back().numel()) * 4 * sizeof(float);
     if (crowd_bytes_ > available_memory())
       bad_usage("fused compares {} inputs of the pool with each other, for which the memory is too small: take fewer",
-                std::min(pool_, kMostOfPool));
+                std::min(pool_, among_));
   }
   void gather() {
     if (crowd_rows_.empty()) return;
@@ -257,6 +256,7 @@ class FusedSelector : public Selector {
   std::vector<FeatureNeed> layers_;  // penultimate, and the encoder where that is another
   std::int64_t classes_;
   std::int64_t pool_;
+  std::int64_t among_;
   bool training_ = false;
   bool originals_ = false;
   std::vector<std::vector<at::Tensor>> known_;  // while learning, by layer
@@ -283,7 +283,13 @@ SelectorEntry fused_entry() {
             "what it listens to beside the pool: all that is given, or less",
             {},
             {},
-            {"all", "output", "train", "originals"}}},
+            {"all", "output", "train", "originals"}},
+           {"among",
+            std::int64_t{20000},
+            "similar inputs are sought among so many of the pool at most, drawn by the seed",
+            1,
+            1e7,
+            {}}},
           [](const Options& options, const SelectContext& context) {
             return std::make_unique<FusedSelector>(options, context);
           }};

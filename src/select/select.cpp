@@ -7,8 +7,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
@@ -30,6 +33,8 @@ class Stopwatch {
   double& sum_;
   std::chrono::steady_clock::time_point start_;
 };
+
+constexpr std::size_t kHashDigits = 32;
 
 // A run of several selectors over one pool.
 class SelectionRun {
@@ -101,7 +106,7 @@ class SelectionRun {
     double most = 0;
     for (const SelectorNeeds& needs : needs_) most = std::max(most, needs.sample);
     if (most == 0 || pool_.size() == 0) return;
-    Stopwatch all(result_.times.sample);
+    double before = result_.times.passes + result_.times.mutating;
     auto count_of = [&](double share) {
       return std::clamp<std::int64_t>(std::llround(static_cast<double>(pool_.size()) * share), 1, pool_.size());
     };
@@ -137,6 +142,7 @@ class SelectionRun {
     for (std::size_t i = 0; i < selectors_.size(); ++i) {
       if (needs_[i].sample > 0) selectors_[i]->finish_sample();
     }
+    result_.times.sample = result_.times.passes + result_.times.mutating - before;
   }
 
   void score_pool() {
@@ -149,6 +155,7 @@ class SelectionRun {
       part.rows.resize(static_cast<std::size_t>(n));
       std::iota(part.rows.begin(), part.rows.end(), first);
       auto seen = look_at(part, "mutants to score", mutants_, traces);
+      if (request_.find_copies) find_copies(part);
       result_.predicted.narrow(0, first, n).copy_(seen.own.predicted);
       result_.confidence.narrow(0, first, n).copy_(confidences(seen.own.probabilities, seen.own.predicted));
       for (std::size_t i = 0; i < selectors_.size(); ++i) {
@@ -173,17 +180,21 @@ class SelectionRun {
     selected.random = selector.random();
     selected.unscored = std::count_if(selected.ranking.scores.begin(), selected.ranking.scores.end(),
                                       [](double score) { return std::isnan(score); });
+    std::vector<std::int64_t> order =
+        request_.distinct ? without_copies(selected.ranking.order) : selected.ranking.order;
+    auto all = static_cast<std::int64_t>(order.size());
     // The best of a small budget are among those of a larger one: their features are fetched once.
     std::int64_t most = 0;
-    for (std::int64_t budget : request_.budgets) most = std::max(most, reach(selector, budget));
+    for (std::int64_t budget : request_.budgets) most = std::max(most, std::min(all, reach(selector, budget)));
     Shortlist candidates;
     if (most > 0)
-      candidates = best_again(selected.ranking, most, request_.diverse ? diverse_by_ : selector.refined_by());
+      candidates = best_again({order.begin(), order.begin() + most}, selected.ranking.scores,
+                              request_.diverse ? diverse_by_ : selector.refined_by());
     for (std::int64_t budget : request_.budgets) {
       Stopwatch watch(selected.seconds);
-      std::int64_t wanted = reach(selector, budget);
+      std::int64_t wanted = std::min(all, reach(selector, budget));
+      budget = std::min(all, budget);
       if (wanted == 0) {
-        const auto& order = selected.ranking.order;
         selected.picks.emplace_back(order.begin(), order.begin() + budget);
         continue;
       }
@@ -204,12 +215,37 @@ class SelectionRun {
     return request_.diverse ? diverse_reach(budget, pool_.size()) : selector.reach(budget);
   }
 
-  Shortlist best_again(const Ranking& ranking, std::int64_t count, const FeatureNeed& need) {
+  void find_copies(const PoolPart& part) {
+    at::Tensor inputs = part.inputs.contiguous();
+    std::size_t bytes = pool_.type().bytes();
+    const char* data = static_cast<const char*>(inputs.data_ptr());
+    for (std::size_t i = 0; i < part.rows.size(); ++i) {
+      std::string hash = sha256({data + i * bytes, bytes}).substr(0, kHashDigits);
+      auto [first, fresh] = seen_.emplace(std::move(hash), part.rows[i]);
+      if (!fresh) result_.copies.emplace_back(part.rows[i], first->second);
+    }
+  }
+
+  // Of inputs that are alike the first in the order stays.
+  std::vector<std::int64_t> without_copies(const std::vector<std::int64_t>& order) const {
+    std::unordered_map<std::int64_t, std::int64_t> original(result_.copies.begin(), result_.copies.end());
+    std::unordered_set<std::int64_t> taken;
+    std::vector<std::int64_t> kept;
+    for (std::int64_t row : order) {
+      auto found = original.find(row);
+      if (taken.insert(found == original.end() ? row : found->second).second) kept.push_back(row);
+    }
+    return kept;
+  }
+
+  Shortlist best_again(std::vector<std::int64_t> rows_wanted, const std::vector<double>& scores,
+                       const FeatureNeed& need) {
     Stopwatch watch(result_.times.again);
     SharedPass pass(network_, need);
     Shortlist best;
-    best.rows.assign(ranking.order.begin(), ranking.order.begin() + count);
-    for (std::int64_t row : best.rows) best.scores.push_back(ranking.scores[static_cast<std::size_t>(row)]);
+    best.rows = std::move(rows_wanted);
+    auto count = static_cast<std::int64_t>(best.rows.size());
+    for (std::int64_t row : best.rows) best.scores.push_back(scores[static_cast<std::size_t>(row)]);
     // Read in the order of the pool, which files are stored in.
     std::vector<std::int64_t> place(best.rows.size());
     std::iota(place.begin(), place.end(), 0);
@@ -326,6 +362,7 @@ class SelectionRun {
   std::map<std::string, OneEach> makers_;
   MutantCounts mutants_, sample_mutants_;
   bool originals_ = false;
+  std::unordered_map<std::string, std::int64_t> seen_;  // by hash: the first input that has it
   Selection result_;
 };
 

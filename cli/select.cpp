@@ -29,6 +29,7 @@
 #include "list_json.h"
 #include "model_flags.h"
 #include "select_evaluate.h"
+#include "select_picks.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -36,7 +37,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kShownPicks = 20;
 constexpr std::int64_t kSheetPicks = 160;
 constexpr std::size_t kPagePicks = 1000;
 constexpr std::int64_t kSuggestedClasses = 1000;
@@ -92,16 +92,18 @@ std::int64_t parse_top(const std::string& text, std::int64_t pool) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(pool) * value / 100 + 1e-9));
 }
 
-// What is taken where nothing is said.
+// What is taken where nothing is said (docs/results/nss.md).
 std::vector<Spec> chosen_selectors(const SelectFlags& flags) {
   if (!flags.by.empty()) return Spec::parse_list(flags.by);
-  return {Spec{flags.train.empty() ? "gini" : "datis", {}}};
+  return {Spec{"fused", {}}};
 }
 
 void say_what_was_chosen(const SelectFlags& flags) {
-  log::info("selecting by {}; --by takes others, see --list",
-            flags.train.empty() ? "gini, how unsure the model is; with training data (--train) it would be datis"
-                                : "datis, which compares with the training data");
+  std::string heard = "the output and similar inputs of the pool", wanted;
+  if (!flags.train.empty()) heard += ", the training data";
+  if (!flags.originals.empty()) heard += ", the originals";
+  if (flags.train.empty()) wanted = "; with training data (--train) it would find more";
+  log::info("selecting by fused, which listens to {}{}; --by takes others, see --list", heard, wanted);
 }
 
 // What goes wrong must do so before anything is read.
@@ -140,93 +142,6 @@ DataView open_unlabelled(const Network& network, const std::string& spec) {
   data.labels = at::full_like(data.labels, Labelled::kUnlabelled);
   return data;
 }
-
-// What a row of the result says of one pick.
-struct Pick {
-  std::int64_t rank;
-  std::int64_t row;
-  std::string file;  // "" where there is none
-  double score;
-  std::int64_t predicted;
-  std::string name;
-  double confidence;
-};
-
-class Picks {
- public:
-  Picks(const Network& network, const DataView& pool, const Selection& selection)
-      : network_(network), pool_(pool), selection_(selection) {}
-
-  std::size_t size(std::size_t selector) const { return selection_.by[selector].picks[0].size(); }
-  Pick at(std::size_t selector, std::size_t i) const {
-    const Selected& selected = selection_.by[selector];
-    std::int64_t row = selected.picks[0][i];
-    std::int64_t predicted = selection_.predicted.data_ptr<std::int64_t>()[row];
-    return {static_cast<std::int64_t>(i) + 1,
-            row,
-            pool_.file(row),
-            selected.ranking.scores[static_cast<std::size_t>(row)],
-            predicted,
-            verdict_name(network_, pool_, predicted),
-            static_cast<double>(selection_.confidence.data_ptr<float>()[row])};
-  }
-
- private:
-  const Network& network_;
-  const DataView& pool_;
-  const Selection& selection_;
-};
-
-std::string score_text(double score) {
-  return std::isnan(score) ? "" : std::isinf(score) ? "inf" : fmt::format("{:.6g}", score);
-}
-
-// A line of the table is what stands before the label, the label, which is for the user to fill in, and what follows
-// it. `galvani repair --tests` finds the inputs by pool and file or index.
-class PickTable {
- public:
-  PickTable(const Network& network, const DataView& pool, std::string spec, const SelectionReasons* reasons)
-      : network_(network), pool_(pool), spec_(std::move(spec)), reasons_(reasons) {}
-
-  std::string header() const {
-    return std::string("selector,rank,index,file,score,predicted,name,confidence,label,pool") +
-           (reasons_ != nullptr ? ",second,second_confidence,against,against_name,layer,neuron,change" : "");
-  }
-  std::string before(const std::string& selector, const Pick& pick) const {
-    return fmt::format("{},{},{},{},{},{},{},{:.6g},", csv_cell(selector), pick.rank, pick.row, csv_cell(pick.file),
-                       score_text(pick.score), pick.predicted, csv_cell(pick.name), pick.confidence);
-  }
-  std::string after(const Pick& pick) const {
-    std::string text = "," + csv_cell(spec_);
-    if (reasons_ == nullptr) return text;
-    const PickReason& reason = reasons_->picks[static_cast<std::size_t>(pick.rank) - 1];
-    text += fmt::format(",{},{:.6g},", reason.second < 0 ? "" : csv_cell(name_of(reason.second)), reason.confidence);
-    if (reason.against.empty()) return text + ",,,,";
-    return text + fmt::format("{},{},{},{},{:.4g}", csv_cell(reason.against), csv_cell(name_of(reason.verdict)),
-                              csv_cell(reason.tap), reason.neuron, reason.change);
-  }
-  // For people.
-  std::vector<std::string> sentences(const Pick& pick) const {
-    std::vector<std::string> lines = {fmt::format("{} ({:.1f}%)", pick.name, pick.confidence * 100)};
-    if (reasons_ == nullptr) return lines;
-    const PickReason& reason = reasons_->picks[static_cast<std::size_t>(pick.rank) - 1];
-    if (reason.second >= 0)
-      lines.push_back(fmt::format("or {} ({:.1f}%)", name_of(reason.second), reason.confidence * 100));
-    if (reason.against.empty()) return lines;
-    lines.push_back(fmt::format("{} {}: {}", reason.against == "original" ? "its" : "after", reason.against,
-                                name_of(reason.verdict)));
-    lines.push_back(fmt::format("most changed: neuron {} of {}", reason.neuron, reason.tap));
-    return lines;
-  }
-
- private:
-  std::string name_of(std::int64_t verdict) const { return verdict_name(network_, pool_, verdict); }
-
-  const Network& network_;
-  const DataView& pool_;
-  std::string spec_;
-  const SelectionReasons* reasons_;  // null: none were asked for
-};
 
 void write_picks(const Picks& picks, const std::vector<std::string>& names, const PickTable& table,
                  const std::string& path) {
@@ -270,42 +185,6 @@ void write_page(const Picks& picks, const std::string& selector, const PickTable
   write_file(flags.report, selection_page(page));
 }
 
-Json reasons_json(const SelectionReasons& reasons) {
-  Json layers = Json::array(), picks = Json::array();
-  for (const LayerChange& layer : reasons.layers)
-    layers.push_back({{"tap", layer.tap}, {"change", layer.change}, {"neuron", layer.neuron}, {"most", layer.most}});
-  for (const PickReason& reason : reasons.picks) {
-    Json pick = {{"index", reason.row}, {"second", reason.second}, {"second_confidence", reason.confidence}};
-    if (!reason.against.empty()) {
-      pick["against"] = reason.against;
-      pick["verdict"] = reason.verdict;
-      pick["tap"] = reason.tap;
-      pick["neuron"] = reason.neuron;
-      pick["change"] = reason.change;
-    }
-    picks.push_back(std::move(pick));
-  }
-  return {{"layers", layers}, {"picks", picks}};
-}
-
-void print_reasons(const SelectionReasons& reasons, const Picks& picks, const PickTable& table) {
-  if (!reasons.layers.empty()) {
-    Table layers({"layer", ">change", ">most sensitive neuron", ">its change"});
-    for (const LayerChange& layer : reasons.layers)
-      layers.add({layer.tap, fmt::format("{:.3f}", layer.change), std::to_string(layer.neuron),
-                  fmt::format("{:.3f}", layer.most)});
-    say("{}changes over the picks, in standard deviations of the layer's neurons\n\n", layers.str());
-  }
-  Table each({">rank", "verdict", "why"});
-  for (std::size_t i = 0; i < std::min(picks.size(0), kShownPicks); ++i) {
-    std::vector<std::string> lines = table.sentences(picks.at(0, i));
-    std::string rest;
-    for (std::size_t at = 1; at < lines.size(); ++at) rest += (at == 1 ? "" : "; ") + lines[at];
-    each.add({std::to_string(i + 1), lines[0], rest});
-  }
-  say("{}\n", each.str());
-}
-
 // The folder or file that rows with a file name came from; empty: they came from no single one.
 fs::path source_folder(const std::string& spec) {
   std::vector<DataSpec> parts = parse_data_specs(spec);
@@ -334,54 +213,6 @@ void copy_picks(const SelectFlags& flags, const DataView& pool, const std::vecto
   }
 }
 
-void print_picks(const Picks& picks, const Selection& selection, const std::vector<std::string>& names,
-                 const DataView& pool) {
-  for (std::size_t s = 0; s < names.size(); ++s) {
-    say("{} of {} {} by {}\n", format_count(static_cast<std::int64_t>(picks.size(s))), format_count(pool.size()),
-        pool.type().noun(), names[s]);
-    Table table({">rank", pool.files.empty() ? ">index" : "file", ">score", "predicted", ">confidence"});
-    for (std::size_t i = 0; i < std::min(picks.size(s), kShownPicks); ++i) {
-      Pick pick = picks.at(s, i);
-      table.add({std::to_string(pick.rank), pick.file.empty() ? std::to_string(pick.row) : printable(pick.file),
-                 score_text(pick.score), pick.name, fmt::format("{:.1f}%", pick.confidence * 100)});
-    }
-    say("{}", table.str());
-    if (picks.size(s) > kShownPicks)
-      say("and {} more\n", format_count(static_cast<std::int64_t>(picks.size(s) - kShownPicks)));
-    const Selected& selected = selection.by[s];
-    if (selected.unscored > 0) say("{} inputs could not be scored and come last\n", format_count(selected.unscored));
-    for (const std::string& note : selected.notes) say("{}\n", note);
-    say("\n");
-  }
-  say("{}\n", times_text(selection.times));
-}
-
-Json picks_json(const Picks& picks, const Selection& selection, const std::vector<std::string>& names) {
-  Json all = Json::array();
-  for (std::size_t s = 0; s < names.size(); ++s) {
-    const Selected& selected = selection.by[s];
-    Json rows = Json::array();
-    for (std::size_t i = 0; i < picks.size(s); ++i) {
-      Pick pick = picks.at(s, i);
-      Json row = {{"rank", pick.rank},
-                  {"index", pick.row},
-                  {"score", std::isfinite(pick.score) ? Json(pick.score) : Json()},
-                  {"predicted", pick.predicted},
-                  {"name", pick.name},
-                  {"confidence", pick.confidence}};
-      if (!pick.file.empty()) row["file"] = pick.file;
-      rows.push_back(std::move(row));
-    }
-    all.push_back({{"name", names[s]},
-                   {"spec", selected.spec},
-                   {"seconds", selected.seconds},
-                   {"unscored", selected.unscored},
-                   {"notes", selected.notes},
-                   {"picks", rows}});
-  }
-  return all;
-}
-
 void report_selection(Common& common, const SelectFlags& flags, Network& network, const DataView& pool,
                       const SelectRequest& request) {
   Selection selection = select_from(network, pool, request);
@@ -403,12 +234,18 @@ void report_selection(Common& common, const SelectFlags& flags, Network& network
     write_sheet(top, flags.sheet);
   }
   if (!flags.copy_to.empty()) copy_picks(flags, pool, rows);
+  if (!selection.copies.empty() && request.distinct) {
+    log::info("{}; they are left out", copies_text(selection, pool));
+  } else if (!selection.copies.empty()) {
+    log::warn("{}; --skip-broken leaves them out", copies_text(selection, pool));
+  }
   auto not_a_number = (selection.predicted == kNotANumber).sum().item<std::int64_t>();
   if (common.json) {
     Json j = {{"model", network.info().path},
               {"data", pool.name},
               {"inputs", pool.size()},
               {"not_a_number", not_a_number},
+              {"copies", copies_json(selection, pool)},
               {"selectors", picks_json(picks, selection, names)},
               {"times", times_json(selection.times)}};
     if (reasons) j["reasons"] = reasons_json(*reasons);
@@ -451,6 +288,8 @@ void run(Verb& verb, Common& common, SelectFlags& flags) {
     return;
   }
   request.budgets = {parse_top(flags.top, pool.size())};
+  request.find_copies = true;
+  request.distinct = flags.model.options.flags.skip_broken;
   report_selection(common, flags, *network, pool, request);
 }
 
@@ -472,8 +311,7 @@ void add_select_verb(Verb& app, Common& common) {
   verb.add_option("--data", flags->data, "the pool: inputs to choose from");
   verb.add_option("--train", flags->train, "training data, for selectors that compare with them");
   verb.add_option("--originals", flags->originals, "what the inputs of the pool were made of: as many, in its order");
-  verb.add_option("--by", flags->by,
-                  "selectors with options, such as nss:k=10,gini (default: datis with --train, else gini)");
+  verb.add_option("--by", flags->by, "selectors with options, such as nss:k=10,gini (default: fused)");
   verb.add_option("--top", flags->top, "how many to choose: a number, or a share of the pool").show_default();
   verb.add_flag("--diverse", flags->diverse, "of the best three times as many, those that differ most from each other");
   verb.add_option("-o,--output", flags->output,

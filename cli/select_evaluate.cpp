@@ -232,7 +232,11 @@ void report_evaluation(Common& common, const PoolEvaluation& evaluation, const s
 }
 
 Json times_json(const SelectTimes& times) {
-  return {{"training", times.training}, {"passes", times.passes}, {"mutating", times.mutating}, {"again", times.again}};
+  return {{"training", times.training},
+          {"passes", times.passes},
+          {"mutating", times.mutating},
+          {"again", times.again},
+          {"sample", times.sample}};
 }
 
 std::string times_text(const SelectTimes& times) {
@@ -240,6 +244,7 @@ std::string times_text(const SelectTimes& times) {
   if (times.training > 0) text += fmt::format(", {:.2f} s over training data", times.training);
   if (times.mutating > 0) text += fmt::format(", {:.2f} s to make mutants", times.mutating);
   if (times.again > 0) text += fmt::format(", {:.2f} s over the best again", times.again);
+  if (times.sample > 0) text += fmt::format("; {:.2f} s of it for the sample", times.sample);
   return text;
 }
 

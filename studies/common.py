@@ -5,6 +5,7 @@ the files the command names; a step that is there with the same command and file
 stopped goes on, and one whose settings were changed repeats what they touch.
 """
 import argparse
+import ast
 import concurrent.futures
 import csv
 import hashlib
@@ -12,12 +13,15 @@ import json
 import math
 import os
 import pathlib
+import platform
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -32,9 +36,12 @@ class Missing(Exception):
 
 def digest(path):
     """Of a file, or of what makes a campaign what it is. Nothing for words that are no files."""
-    if (path / "campaign.toml").is_file():
-        path = path / "campaign.toml"
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else None
+    try:
+        if (path / "campaign.toml").is_file():
+            path = path / "campaign.toml"
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else None
+    except OSError:  # too long for a file's name
+        return None
 
 
 class Study:
@@ -161,6 +168,30 @@ def write_csv(path, titles, rows):
         writer.writerows(rows)
 
 
+def write_rows(source, target, rows):
+    """Some rows of every array of an NPZ file. A file that would be the same is left alone."""
+    made = {}
+    with zipfile.ZipFile(source) as archive:
+        for name in archive.namelist():
+            data = archive.read(name)
+            begin = 10 + int.from_bytes(data[8:10], "little")
+            header = ast.literal_eval(data[10:begin].decode("latin1"))
+            width = (len(data) - begin) // header["shape"][0]
+            text = repr({**header, "shape": (len(rows), *header["shape"][1:])})
+            text += " " * (-(len(text) + 11) % 64) + "\n"
+            made[name] = data[:8] + len(text).to_bytes(2, "little") + text.encode("latin1") + b"".join(
+                data[begin + row * width:begin + (row + 1) * width] for row in rows)
+    if target.exists():
+        with zipfile.ZipFile(target) as archive:
+            if {name: archive.read(name) for name in archive.namelist()} == made:
+                return
+    half = target.with_suffix(".half")
+    with zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in made.items():
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+    half.rename(target)
+
+
 def table(titles, rows):
     """Markdown; titles that start with > stand over numbers."""
     lines = ["| " + " | ".join(t.lstrip(">") for t in titles) + " |",
@@ -255,6 +286,33 @@ def panel(name, lines, left, top, width, height):
 
 def coordinates(points):
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo") as file:
+            return re.search(r"model name\s*: (.*)", file.read()).group(1)
+    except (OSError, AttributeError):
+        return platform.machine()
+
+
+def fill(path, heading, titles, parts, images):
+    """Puts tables between their marks, and leaves what was written around them; a new file has the tables alone. titles: {part: title};
+    images: {part: files that follow it}."""
+    if path.exists():
+        text = path.read_text()
+    else:
+        text = f"# {heading}\n"
+        for name, title in titles.items():
+            text += f"\n## {title}\n\n<!-- {name} -->\n<!-- end of {name} -->\n"
+            text += "".join(f"\n![{image}]({image})\n" for image in images.get(name, ()))
+    for name, content in parts.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if begin not in text or end not in text:
+            raise StudyError(f"{path}: has no place for {name}; put '{begin}' and '{end}' where it belongs, or remove the file")
+        head, rest = text.split(begin, 1)
+        text = f"{head}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}"
+    path.write_text(text)
 
 
 def arguments(description, scales):

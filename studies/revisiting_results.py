@@ -1,8 +1,6 @@
 """Tables, figures and tests of hypotheses, from what revisiting.py measured."""
 import itertools
 import os
-import platform
-import re
 
 import common
 from common import counted, number, p_text, table
@@ -295,14 +293,6 @@ def long_rows(found):
                 yield from flat(subject, "rq1", f"{kind}-D{i}", values)
 
 
-def processor():
-    try:
-        with open("/proc/cpuinfo") as file:
-            return re.search(r"model name\s*: (.*)", file.read()).group(1)
-    except (OSError, AttributeError):
-        return platform.machine()
-
-
 def setting(study, scale, found, missing):
     groups = {}
     for subject, r in found["prepare"]:
@@ -313,7 +303,7 @@ def setting(study, scale, found, missing):
     rows = [[*kind, ", ".join(str(s.seed) for s, _ in rs), f"{100 * mean([a for _, a in rs]):.2f}%", rs[0][0].amounts.train, rs[0][0].amounts.tests,
              *[done(kind, f"rq{q}") for q in "1234"]] for kind, rs in groups.items()]
     lines = [f"`./dev study revisiting --scale {scale}`: {study.steps} steps, {study.seconds / 60:.0f} minutes if one ran after the other as slowly as they did, on "
-             f"{os.cpu_count()} cores of an {processor()}. Subjects of each question:", "",
+             f"{os.cpu_count()} cores of an {common.processor()}. Subjects of each question:", "",
              table(["data", "model", "seeds", ">accuracy", ">training images", ">tests made of", ">RQ1", ">RQ2", ">RQ3", ">RQ4"], rows)]
     if missing:
         lines += ["", "Left out, for the study was stopped: " + "; ".join(f"{question.upper()} of {', '.join(names)}" for question, names in sorted(missing.items())) + "."]
@@ -325,28 +315,9 @@ PARTS = {"setting": "Setting", "summary": "Hypotheses", "controls": "Controls", 
          "rq4": "RQ4: what does retraining repair?"}
 
 
-def fill(path, parts, images):
-    """Puts the tables between their marks, and leaves what was written around them; a new file has the tables alone."""
-    if path.exists():
-        text = path.read_text()
-    else:
-        text = "# Revisiting neuron coverage\n"
-        for name, title in PARTS.items():
-            text += f"\n## {title}\n\n<!-- {name} -->\n<!-- end of {name} -->\n"
-            if name == "rq1":
-                text += "".join(f"\n![{image}]({image})\n" for image in images)
-    for name, content in parts.items():
-        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        if begin not in text or end not in text:
-            raise common.StudyError(f"{path}: has no place for {name}; put '{begin}' and '{end}' where it belongs, or remove the file")
-        head, rest = text.split(begin, 1)
-        text = f"{head}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}"
-    path.write_text(text)
-
-
 def write(study, output, scale, found, missing):
     common.write_csv(output / "revisiting.csv", ["question", "data", "model", "seed", "case", "measure", "value"], long_rows(found))
     images = figures(study, found, output)
     parts = {"summary": summary(study, found), "controls": control_table(study, found), "rq1": rq1(study, found), "rq2": rq2(study, found),
              "rq3": rq3(study, found), "rq4": rq4(study, found)}
-    fill(output / "revisiting.md", {"setting": setting(study, scale, found, missing), **parts}, images)
+    common.fill(output / "revisiting.md", "Revisiting neuron coverage", PARTS, {"setting": setting(study, scale, found, missing), **parts}, {"rq1": images})

@@ -22,7 +22,7 @@ bool has_settings(const std::string& mutator) {
   return std::any_of(schema.begin(), schema.end(), is_setting);
 }
 
-// `w` and, of a catalogue, `group` say how to draw; the rest is the pattern.
+// `w` and, of a catalogue, `only` and `group` say how to draw; the rest is the pattern.
 std::string take(Spec& spec, const std::string& key) {
   std::string value;
   auto& all = spec.settings;
@@ -296,13 +296,15 @@ void MutatorSet::add(Spec spec) {
       OptionInfo info{"group", std::string("all"), "", {}, {}, {"d", "n", "all"}};
       parse_option(spec.name, info, group);
     }
+    std::string only = catalogue != nullptr ? take(spec, "only") : "";
     OptionSchema schema = {{"w", 1.0, "", {}, {}, {}}};
+    if (catalogue != nullptr) schema.push_back({"only", std::string(), "", {}, {}, {}});
     if (grouped) schema.push_back({"group", std::string("all"), "", {}, {}, {}});
     Options(spec.name, schema, spec);  // refuses anything else
     std::size_t before = families_.size();
     auto wanted = [&](const Mutator& mutator) {
-      return (group.empty() || group == "all" || group == to_string(mutator.group())) && mutator.missing().empty() &&
-             !has_settings(mutator.name());
+      return (group.empty() || group == "all" || group == to_string(mutator.group())) &&
+             (only.empty() || only == mutator.name()) && mutator.missing().empty() && !has_settings(mutator.name());
     };
     for (const auto& mutator : mutators_) {
       if (all && wanted(*mutator)) add_family(mutator->name(), usual_patterns(mutator->name()), weight);
@@ -313,6 +315,8 @@ void MutatorSet::add(Spec spec) {
           std::find_if(mutators_.begin(), mutators_.end(), [&](const auto& m) { return m->name() == entry.mutator; });
       if (wanted(**it)) add_family(entry.mutator, entry.patterns, weight);
     }
+    if (families_.size() == before && !only.empty())
+      bad_usage("{}: has no mutator '{}' that can be used", spec.name, printable(only));
     if (families_.size() == before) bad_usage("{}: none of its mutators can be used", spec.name);
     return;
   }

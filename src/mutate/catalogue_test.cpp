@@ -104,6 +104,7 @@ TEST(Catalogue, DeepHunterGroups) {
   all.insert(n.begin(), n.end());
   EXPECT_EQ(names("deephunter:group=all"), all);
   EXPECT_EQ(names("deephunter"), all);
+  EXPECT_EQ(names("nss:only=blur"), (std::set<std::string>{"blur"}));
 }
 
 TEST(Catalogue, NssRanges) {
@@ -168,6 +169,8 @@ TEST(Catalogue, MistakesAreExplained) {
   EXPECT_NE(error("rotation:w=-1").find("'w'"), std::string::npos);
   EXPECT_NE(error("nsgen:group=d").find("group"), std::string::npos);
   EXPECT_NE(error("deephunter:group=x").find("d, n, all"), std::string::npos);
+  EXPECT_NE(error("nss:only=noise").find("no mutator 'noise'"), std::string::npos);
+  EXPECT_NE(error("all:only=noise").find("only"), std::string::npos);
   EXPECT_NE(error("rotation:angle=5..1").find("smaller"), std::string::npos);
   EXPECT_NE(error("rotation:angle=0..9..0"), "");
   EXPECT_NE(error("rotation:angle=0..360..0.000001").find("million"), std::string::npos);

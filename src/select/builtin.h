@@ -34,6 +34,7 @@ SelectorEntry datis_entry();
 SelectorEntry sets_entry();
 SelectorEntry nns_entry();
 SelectorEntry prima_entry();
+SelectorEntry fused_entry();
 
 // Of each row of probabilities, [n, classes] float: 1 - Σp² (DeepGini).
 void gini_of(const at::Tensor& probabilities, double* out);

@@ -13,6 +13,9 @@
 namespace galvani {
 namespace {
 
+// Gains that differ by less do so by rounding: rows of length 1 gain the same while none is chosen.
+constexpr double kSameGain = 1e-5;
+
 // log det(F Fᵀ + λI) as rows are added to F. It grows by log(λ (1 + fᵀ A⁻¹ f)), A = λI + Fᵀ F, so that a factor of A,
 // as wide as the features, is all that is kept, however many rows there are.
 class GrowingDeterminant {
@@ -84,7 +87,7 @@ std::vector<std::int64_t> choose_diverse(const at::Tensor& features, const std::
     double best_worth = -1;
     for (std::size_t at = 0; at < gains.size(); ++at) {
       std::int64_t i = chunk + static_cast<std::int64_t>(at) * budget;
-      double worth = weights[static_cast<std::size_t>(i)] * (span > 0 ? (gains[at] - low) / span : 1);
+      double worth = weights[static_cast<std::size_t>(i)] * (span > kSameGain ? (gains[at] - low) / span : 1);
       if (worth > best_worth) {
         best = i;
         best_worth = worth;

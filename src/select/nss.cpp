@@ -55,6 +55,7 @@ class SensitivitySelector : public Selector {
         percent_(options.real("k")),
         share_(options.real("sample")),
         set_(options.text("set")),
+        found_with_(options.text("find")),
         repeats_(options.integer("repeats")),
         originals_(options.text("pair") == "original") {}
 
@@ -68,6 +69,7 @@ class SensitivitySelector : public Selector {
       needs.mutators = set_;
       needs.mutants = repeats_;
     }
+    needs.sample_mutators = found_with_;
     return needs;
   }
   std::vector<std::string> notes() const override {
@@ -85,7 +87,8 @@ class SensitivitySelector : public Selector {
   std::string unit_name(std::int64_t unit) const { return std::to_string(unit); }
 
   void run_sample(const PoolPart& part) override {
-    if (originals_) return add_sensitivity(part.original.features[0], part.seen.features[0], sums_);
+    if (originals_ && found_with_.empty())
+      return add_sensitivity(part.original.features[0], part.seen.features[0], sums_);
     // Algorithm 1 draws one mutation of each.
     add_sensitivity(part.seen.features[0], part.mutants[0].features[0], sums_);
   }
@@ -104,6 +107,7 @@ class SensitivitySelector : public Selector {
   double percent_;
   double share_;
   std::string set_;
+  std::string found_with_;
   std::int64_t repeats_;
   bool originals_;
   std::vector<double> sums_;             // of every neuron
@@ -124,6 +128,12 @@ SelectorEntry nss_entry() {
             {"mutant", "original"}},
            {"layer", std::string("encoder"), "encoder, penultimate, or the name of a tap", {}, {}, {}},
            {"set", std::string("nss"), "mutators of fresh mutants", {}, {}, {}},
+           {"find",
+            std::string(),
+            "mutators that sensitive neurons are found with, if others than what inputs are compared with",
+            {},
+            {},
+            {}},
            {"repeats", std::int64_t{1}, "mutants of each input, over which the score is averaged", 1, 1000, {}},
            {"sample", 10.0, "percent of the pool that the sensitive neurons are found with", 1e-6, 100, {}}},
           [](const Options& options, const SelectContext& context) {

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
@@ -31,6 +34,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_;
 };
 
+constexpr std::size_t kHashDigits = 32;
+
 // A run of several selectors over one pool.
 class SelectionRun {
  public:
@@ -45,10 +50,13 @@ class SelectionRun {
     pass_ = std::make_unique<SharedPass>(network, needs_);
     for (const SelectorNeeds& needs : needs_) {
       originals_ |= needs.originals;
-      if (needs.mutants == 0) continue;
-      makers_.try_emplace(needs.mutators, needs.mutators, pool.type());
-      std::int64_t& most = mutants_[needs.mutators];
-      most = std::max(most, needs.mutants);
+      for (bool sample : {false, true}) {
+        MutantNeed need = mutants_of(needs, sample);
+        if (need.count == 0) continue;
+        makers_.try_emplace(need.set, need.set, pool.type());
+        std::int64_t& most = (sample ? sample_mutants_ : mutants_)[need.set];
+        most = std::max(most, need.count);
+      }
     }
     if (originals_ && request.originals->size() != pool.size())
       bad_input("{}: has {} inputs, but the pool {} has {}; originals are given in the pool's order, one for each",
@@ -98,6 +106,7 @@ class SelectionRun {
     double most = 0;
     for (const SelectorNeeds& needs : needs_) most = std::max(most, needs.sample);
     if (most == 0 || pool_.size() == 0) return;
+    double before = result_.times.passes + result_.times.mutating;
     auto count_of = [&](double share) {
       return std::clamp<std::int64_t>(std::llround(static_cast<double>(pool_.size()) * share), 1, pool_.size());
     };
@@ -114,7 +123,7 @@ class SelectionRun {
       std::size_t end = std::min(place.size(), begin + piece);
       PoolPart part;
       for (std::size_t at = begin; at < end; ++at) part.rows.push_back(drawn[static_cast<std::size_t>(place[at])]);
-      auto seen = look_at(part, "sensitive neurons", false);
+      auto seen = look_at(part, "sensitive neurons", sample_mutants_, false);
       for (std::size_t i = 0; i < selectors_.size(); ++i) {
         if (needs_[i].sample == 0) continue;
         std::vector<std::int64_t> mine;
@@ -123,7 +132,7 @@ class SelectionRun {
         }
         if (mine.empty()) continue;
         Stopwatch watch(result_.by[i].seconds);
-        PoolPart own = part_for(part, seen, i);
+        PoolPart own = part_for(part, seen, i, true);
         if (mine.size() < part.rows.size()) own = rows_of(own, mine);
         selectors_[i]->sample(own);
       }
@@ -133,6 +142,7 @@ class SelectionRun {
     for (std::size_t i = 0; i < selectors_.size(); ++i) {
       if (needs_[i].sample > 0) selectors_[i]->finish_sample();
     }
+    result_.times.sample = result_.times.passes + result_.times.mutating - before;
   }
 
   void score_pool() {
@@ -144,12 +154,13 @@ class SelectionRun {
       PoolPart part;
       part.rows.resize(static_cast<std::size_t>(n));
       std::iota(part.rows.begin(), part.rows.end(), first);
-      auto seen = look_at(part, "mutants to score", traces);
+      auto seen = look_at(part, "mutants to score", mutants_, traces);
+      if (request_.find_copies) find_copies(part);
       result_.predicted.narrow(0, first, n).copy_(seen.own.predicted);
       result_.confidence.narrow(0, first, n).copy_(confidences(seen.own.probabilities, seen.own.predicted));
       for (std::size_t i = 0; i < selectors_.size(); ++i) {
         Stopwatch watch(result_.by[i].seconds);
-        selectors_[i]->add(part_for(part, seen, i));
+        selectors_[i]->add(part_for(part, seen, i, false));
       }
       progress.advance(n);
       check_interrupt();
@@ -169,17 +180,21 @@ class SelectionRun {
     selected.random = selector.random();
     selected.unscored = std::count_if(selected.ranking.scores.begin(), selected.ranking.scores.end(),
                                       [](double score) { return std::isnan(score); });
+    std::vector<std::int64_t> order =
+        request_.distinct ? without_copies(selected.ranking.order) : selected.ranking.order;
+    auto all = static_cast<std::int64_t>(order.size());
     // The best of a small budget are among those of a larger one: their features are fetched once.
     std::int64_t most = 0;
-    for (std::int64_t budget : request_.budgets) most = std::max(most, reach(selector, budget));
+    for (std::int64_t budget : request_.budgets) most = std::max(most, std::min(all, reach(selector, budget)));
     Shortlist candidates;
     if (most > 0)
-      candidates = best_again(selected.ranking, most, request_.diverse ? diverse_by_ : selector.refined_by());
+      candidates = best_again({order.begin(), order.begin() + most}, selected.ranking.scores,
+                              request_.diverse ? diverse_by_ : selector.refined_by());
     for (std::int64_t budget : request_.budgets) {
       Stopwatch watch(selected.seconds);
-      std::int64_t wanted = reach(selector, budget);
+      std::int64_t wanted = std::min(all, reach(selector, budget));
+      budget = std::min(all, budget);
       if (wanted == 0) {
-        const auto& order = selected.ranking.order;
         selected.picks.emplace_back(order.begin(), order.begin() + budget);
         continue;
       }
@@ -200,12 +215,37 @@ class SelectionRun {
     return request_.diverse ? diverse_reach(budget, pool_.size()) : selector.reach(budget);
   }
 
-  Shortlist best_again(const Ranking& ranking, std::int64_t count, const FeatureNeed& need) {
+  void find_copies(const PoolPart& part) {
+    at::Tensor inputs = part.inputs.contiguous();
+    std::size_t bytes = pool_.type().bytes();
+    const char* data = static_cast<const char*>(inputs.data_ptr());
+    for (std::size_t i = 0; i < part.rows.size(); ++i) {
+      std::string hash = sha256({data + i * bytes, bytes}).substr(0, kHashDigits);
+      auto [first, fresh] = seen_.emplace(std::move(hash), part.rows[i]);
+      if (!fresh) result_.copies.emplace_back(part.rows[i], first->second);
+    }
+  }
+
+  // Of inputs that are alike the first in the order stays.
+  std::vector<std::int64_t> without_copies(const std::vector<std::int64_t>& order) const {
+    std::unordered_map<std::int64_t, std::int64_t> original(result_.copies.begin(), result_.copies.end());
+    std::unordered_set<std::int64_t> taken;
+    std::vector<std::int64_t> kept;
+    for (std::int64_t row : order) {
+      auto found = original.find(row);
+      if (taken.insert(found == original.end() ? row : found->second).second) kept.push_back(row);
+    }
+    return kept;
+  }
+
+  Shortlist best_again(std::vector<std::int64_t> rows_wanted, const std::vector<double>& scores,
+                       const FeatureNeed& need) {
     Stopwatch watch(result_.times.again);
     SharedPass pass(network_, need);
     Shortlist best;
-    best.rows.assign(ranking.order.begin(), ranking.order.begin() + count);
-    for (std::int64_t row : best.rows) best.scores.push_back(ranking.scores[static_cast<std::size_t>(row)]);
+    best.rows = std::move(rows_wanted);
+    auto count = static_cast<std::int64_t>(best.rows.size());
+    for (std::int64_t row : best.rows) best.scores.push_back(scores[static_cast<std::size_t>(row)]);
     // Read in the order of the pool, which files are stored in.
     std::vector<std::int64_t> place(best.rows.size());
     std::iota(place.begin(), place.end(), 0);
@@ -233,12 +273,25 @@ class SelectionRun {
     return rows.back() - rows.front() == n - 1 ? data.fetch(rows.front(), n) : data.fetch(rows);
   }
 
+  // Fresh mutants that a selector wants of every input: of the pool, or of its sample.
+  struct MutantNeed {
+    std::string set;
+    std::int64_t count = 0;
+  };
+  static MutantNeed mutants_of(const SelectorNeeds& needs, bool sample) {
+    if (!sample) return {needs.mutators, needs.mutants};
+    if (needs.sample == 0) return {};
+    if (!needs.sample_mutators.empty()) return {needs.sample_mutators, 1};
+    return {needs.mutators, needs.mutants};
+  }
+  using MutantCounts = std::map<std::string, std::int64_t>;  // by set: how many of each input
+
   struct AllSeen {
     Seen own, original;
     std::map<std::string, std::vector<Seen>> mutants;
   };
 
-  AllSeen look_at(PoolPart& part, const char* purpose, bool traces) {
+  AllSeen look_at(PoolPart& part, const char* purpose, const MutantCounts& counts, bool traces) {
     part.inputs = fetch(pool_, part.rows);
     AllSeen seen;
     {
@@ -250,8 +303,9 @@ class SelectionRun {
       Stopwatch watch(result_.times.passes);
       seen.original = pass_->run(originals, false);
     }
-    for (const auto& [set, maker] : makers_) {
-      for (std::int64_t repeat = 0; repeat < mutants_.at(set); ++repeat) {
+    for (const auto& [set, count] : counts) {
+      const OneEach& maker = makers_.at(set);
+      for (std::int64_t repeat = 0; repeat < count; ++repeat) {
         Rng stream = Rng(request_.seed).derive(purpose).derive(set).derive(static_cast<std::uint64_t>(repeat));
         at::Tensor images;
         {
@@ -266,12 +320,13 @@ class SelectionRun {
   }
 
   // What selector `i` reads of it.
-  PoolPart part_for(const PoolPart& part, const AllSeen& seen, std::size_t i) const {
+  PoolPart part_for(const PoolPart& part, const AllSeen& seen, std::size_t i, bool sample) const {
     PoolPart own = part;
     own.seen = pass_->share(seen.own, i);
     if (needs_[i].originals) own.original = pass_->share(seen.original, i);
-    for (std::int64_t m = 0; m < needs_[i].mutants; ++m)
-      own.mutants.push_back(pass_->share(seen.mutants.at(needs_[i].mutators)[static_cast<std::size_t>(m)], i));
+    MutantNeed need = mutants_of(needs_[i], sample);
+    for (std::int64_t m = 0; m < need.count; ++m)
+      own.mutants.push_back(pass_->share(seen.mutants.at(need.set)[static_cast<std::size_t>(m)], i));
     return own;
   }
 
@@ -311,8 +366,9 @@ class SelectionRun {
   std::vector<SelectorNeeds> needs_;
   std::unique_ptr<SharedPass> pass_;
   std::map<std::string, OneEach> makers_;
-  std::map<std::string, std::int64_t> mutants_;  // by set: how many of each input
+  MutantCounts mutants_, sample_mutants_;
   bool originals_ = false;
+  std::unordered_map<std::string, std::int64_t> seen_;  // by hash: the first input that has it
   Selection result_;
 };
 

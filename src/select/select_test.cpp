@@ -63,7 +63,10 @@ std::vector<std::string> all_selectors() {
   }
   names.emplace_back("nss:pair=original");
   names.emplace_back("nss:repeats=3,k=30");
+  names.emplace_back("nss:find=nss:only=blur");
   names.emplace_back("kmnc:order=total");
+  for (const char* with : {"output", "train", "originals"}) names.push_back(std::string("fused:with=") + with);
+  names.emplace_back("fused:among=40");
   return names;
 }
 
@@ -193,6 +196,41 @@ TEST(Select, DsaIsItsFormula) {
 TEST(Select, SetsIsGiniMadeDiverse) {
   Given given;
   EXPECT_EQ(given.select("sets").by[0].picks, given.select("gini", 1, true).by[0].picks);
+}
+
+// All of a pool is as good as a sample of all of it; a smaller sample gives other scores.
+TEST(Select, FusedAsksASampleOfLargePools) {
+  Given given;
+  Selection all = given.select("fused:with=train,fused:with=train,among=70,fused:with=train,among=69");
+  EXPECT_EQ(all.by[0].ranking.scores, all.by[1].ranking.scores);
+  EXPECT_FALSE(all.by[0].random);
+  EXPECT_TRUE(all.by[2].random);
+  EXPECT_NE(all.by[0].ranking.scores, all.by[2].ranking.scores);
+}
+
+TEST(Select, CopiesAreFoundAndLeftOut) {
+  Given given;
+  Dataset twice = load_data("digits:test[0:30]+digits:test[10:20]");
+  DataView pool(twice), train(given.train);
+  SelectRequest request;
+  request.by = Spec::parse_list("gini,datis:k=9,sets");
+  request.budgets = {5, 40};
+  request.train = &train;
+  EXPECT_TRUE(select_from(*given.network, pool, request).copies.empty());
+  request.find_copies = true;
+  request.distinct = true;
+  Selection selection = select_from(*given.network, pool, request);
+  ASSERT_EQ(selection.copies.size(), 10U);
+  for (std::int64_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(selection.copies[static_cast<std::size_t>(i)], (std::pair<std::int64_t, std::int64_t>{30 + i, 10 + i}));
+  }
+  for (const Selected& selected : selection.by) {
+    EXPECT_EQ(selected.picks[0].size(), 5U);
+    std::set<std::int64_t> different;
+    for (std::int64_t row : selected.picks[1]) different.insert(row < 30 ? row : row - 20);
+    EXPECT_EQ(selected.picks[1].size(), 30U) << selected.id;
+    EXPECT_EQ(different.size(), 30U) << selected.id;
+  }
 }
 
 TEST(Select, FlippedVerdictsComeFirst) {

@@ -2455,10 +2455,10 @@ def _(w):
 @check("select takes what it says where nothing is said, and the same seed gives the same picks")
 def _(w):
     out = w.done("select", "eight.onnx", *POOL)
-    expect("selecting by gini" in out.err and "10 of 200 images by gini" in out.out, out)
-    out = w.done("select", "eight.onnx", *POOL, "--train", "digits:train[0:300]")
-    expect("selecting by datis" in out.err, out.err)
-    for by in ("nss", "random", "mc-dropout:samples=4"):
+    expect("selecting by fused" in out.err and "with training data (--train)" in out.err and "10 of 200 images by fused" in out.out, out)
+    out = w.done("select", "eight.onnx", *POOL, "--train", "digits:train[0:300]", "--originals", "digits:test[0:200]")
+    expect("similar inputs of the pool, the training data, the originals;" in out.err, out.err)
+    for by in ("nss", "nss:find=nss:only=blur,k=5", "random", "mc-dropout:samples=4"):
         one, two, other = (selection(w, *POOL, "--by", by, "--seed", seed, "--threads", threads)["selectors"][0]["picks"]
                            for seed, threads in ((1, 1), (1, 2), (2, 2)))
         expect(one == two, f"{by}: another number of threads gives other picks")
@@ -2524,15 +2524,28 @@ def _(w):
     (folder / "photo 7.png").write_bytes(b"no image")
     write_png(folder / "wide.png", 50, 40, (200, 120, 90))
     w.refused(3, "select", "eight.onnx", "--data", "snapshots/", "--by", "gini", names="photo 7.png")
-    j = selection(w, "--data", "snapshots/", "--by", "gini,nss", "--top", "100%", "--skip-broken")
-    expect_equal([len(by["picks"]) for by in j["selectors"]], [31, 31], "the picks")
-    expect("photo 7.png" not in {pick["file"] for pick in j["selectors"][0]["picks"]}, "a broken file is picked")
+    out = w.done("select", "eight.onnx", "--data", "snapshots/", "--by", "gini", "--top", "100%", "--skip-broken")
+    for said in ("photo 7.png", "50x40", "photo 3.png is duplicate.png; they are left out"):
+        expect(said in out.err, f"nothing is said of {said}: {out.err}")
+    j = selection(w, "--data", "snapshots/", "--by", "gini,nss,datis", "--train", "digits:train[0:100]", "--top", "100%", "--skip-broken")
+    for by in j["selectors"]:
+        files = [pick["file"] for pick in by["picks"]]
+        expect_equal(len(files), 30, f"the picks of {by['name']}")
+        expect("photo 7.png" not in files, "a broken file is picked")
+        expect(("duplicate.png" in files) != ("photo 3.png" in files), "of two that are the same, one is to be picked")
+    expect_equal([(c["file"], c["of_file"]) for c in j["copies"]], [("photo 3.png", "duplicate.png")], "the copies")
+    (folder / "photo 7.png").unlink()
+    out = w.done("select", "eight.onnx", "--data", "snapshots/", "--by", "gini", "--top", "100%", "--json", "-q")
+    expect("photo 3.png is duplicate.png; --skip-broken leaves them out" in out.err, out.err)
+    expect_equal(len(json.loads(out.out)["selectors"][0]["picks"]), 31, "the picks with copies")
+    write_npz(w / "other-size.npz", [3, 20, 20], [0, 1, 2])
+    w.refused(3, "select", "eight.onnx", "--data", "./other-size.npz", "--by", "gini", names="20x20")
 
 
 @check("evaluation counts what predict gets wrong")
 def _(w):
     train = ["--train", "digits:train[0:400]"]
-    every = "random,softmax,gini,entropy,pcs,internal-gini,mc-dropout:samples=3,nss,nac,kmnc,npc,dsa,lsa,mdsa,ats,datis,sets,nns"
+    every = "random,softmax,gini,entropy,pcs,internal-gini,mc-dropout:samples=3,nss,nac,kmnc,npc,dsa,lsa,mdsa,ats,datis,sets,nns,fused"
     w.done("mutate", "--data", "digits:test[0:300]", "--set", "nss", "--one-each", "-o", "hard.npz", "--seed", 3)
     j = selection(w, "--data", "./hard.npz", *train, "--by", every, "--evaluate", "--repeats", 2, "-o", "figures-select.csv", "--plot",
                   "select.svg")

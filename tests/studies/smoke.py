@@ -14,6 +14,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WANTED = {
     "guides": ["guides.md", "guides.csv", "guides.svg"],
+    "nss": ["nss.md", "nss.csv", "nss-rates.svg"],
     "revisiting": ["revisiting.md", "revisiting.csv", "revisiting-coverage.svg", "revisiting-quality.svg"],
 }
 
@@ -56,6 +57,18 @@ def check_revisiting(folder):
     expect(rates["pgd"] > rates["noise"], f"PGD does not beat noise: {rates}")
 
 
+def check_nss(folder):
+    text = (folder / "nss.md").read_text()
+    for name in ("setting", "standing", "verdict", "hard", "table1", "table6", "table7", "table8", "table9", "table10", "table11", "table12", "table13", "table14"):
+        part = text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name} -->")[0]
+        expect("|" in part and "not measured" not in part.lower(), f"nothing of {name}")
+    rates = {}
+    for row in csv.DictReader((folder / "nss.csv").open()):
+        expect(0 <= float(row["low"]) <= float(row["fdr"]) <= float(row["high"]) <= 1, f"a rate outside its interval: {row}")
+        rates.setdefault(row["selector"], []).append(float(row["fdr"]))
+    expect(sum(rates["fused"]) > sum(rates["random"]) and sum(rates["gini"]) > sum(rates["random"]), "selection is no better than chance")
+
+
 def main():
     galvani = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as where:
@@ -69,6 +82,7 @@ def main():
             again = run(name, galvani, folder)
             expect(not re.search(r"^ *[\d.]+ s  ", again, re.MULTILINE), f"{name}: steps were run again:\n{again}")
             expect((results / f"{name}.md").read_bytes() == before, f"{name}: the second time it says something else")
+        check_nss(folder / "nss-results")
         check_revisiting(folder / "revisiting-results")
     print("ok")
 

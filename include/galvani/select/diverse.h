@@ -20,9 +20,9 @@ std::vector<double> diversity_weights(const std::vector<double>& scores);
 
 // Shortlist in order of preference are cut into `budget` chunks with a stride: chunk c has c, c + budget, c + 2·budget
 // and so on. Of each chunk, one after the other, the one with the largest weight times gain in log det(F Fᵀ) is taken,
-// of equal ones the first. F are the features of those taken so far, each row of length 1; the gain is scaled to 0..1
-// over the chunk. features [n, width] float, weights [n] not negative. REQUIRES 1 <= budget <= n. Returns indices into
-// the candidates.
+// of equal ones the first; gains that differ by rounding alone are equal. F are the features of those taken so far,
+// each row of length 1; the gain is scaled to 0..1 over the chunk. features [n, width] float, weights [n] not negative.
+// REQUIRES 1 <= budget <= n. Returns indices into the candidates.
 std::vector<std::int64_t> choose_diverse(const at::Tensor& features, const std::vector<double>& weights,
                                          std::int64_t budget);
 

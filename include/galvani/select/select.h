@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/data/view.h"
@@ -17,6 +18,8 @@ struct SelectRequest {
   const DataView* train = nullptr;
   const DataView* originals = nullptr;  // as many as in the pool, in its order
   bool diverse = false;                 // picks of every selector are made diverse
+  bool find_copies = false;             // inputs that are exact copies of others are found
+  bool distinct = false;  // and of those that are alike one is picked at most, so there may be fewer picks
   std::uint64_t seed = 0;
 };
 
@@ -25,7 +28,8 @@ struct SelectTimes {
   double training = 0;  // passes over the training data
   double passes = 0;    // through the network: the pool, its sample, mutants, originals
   double mutating = 0;
-  double again = 0;  // the best ones, once more
+  double again = 0;   // the best ones, once more
+  double sample = 0;  // of passes and mutating: what was for the sample
 };
 
 struct Selected {
@@ -44,6 +48,7 @@ struct Selection {
   at::Tensor confidence;  // [N] float
   std::vector<Selected> by;
   SelectTimes times;
+  std::vector<std::pair<std::int64_t, std::int64_t>> copies;  // an input and the first that it is a copy of
 };
 
 Selection select_from(Network& network, const DataView& pool, const SelectRequest& request);

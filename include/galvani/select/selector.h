@@ -45,6 +45,7 @@ struct SelectorNeeds {
   double sample = 0;       // this share of the pool, drawn at random, is seen before all of it
   std::string mutators;    // of fresh mutants of every input; empty: none
   std::int64_t mutants = 0;
+  std::string sample_mutators;  // of one mutant of every input of the sample, in place of those
 };
 
 // What the network made of some inputs.

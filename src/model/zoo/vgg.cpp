@@ -10,12 +10,12 @@ std::string classifier(int index) {
   return "classifier." + std::to_string(index);
 }
 
-Value features(GraphBuilder& net, bool bn, int convs_in_late_blocks) {
+Value features(GraphBuilder& net, bool bn, std::int64_t width, int convs_in_late_blocks) {
   Value x = net.input();
   int index = 0;
   auto next_name = [&index] { return "features." + std::to_string(index++); };
   for (int block = 0; block < 5; ++block) {
-    std::int64_t channels = std::min<std::int64_t>(64 << block, 512);
+    std::int64_t channels = width * std::min(1 << block, 8);
     for (int i = 0; i < (block < 2 ? 2 : convs_in_late_blocks); ++i) {
       x = net.conv(next_name(), x, channels, {3, 1, 1});
       if (bn) x = net.batch_norm(next_name(), x);
@@ -57,10 +57,11 @@ Entry vgg_entry(const std::string& name, const std::string& help, int convs_in_l
        {"auto", "linear", "small", "large"}},
       {"head_bn", false, "batch norm behind every dense layer, the last one too", {}, {}, {}},
       {"dropout", 0.5, "share of features dropped in training", 0, 0.95, {}},
+      {"width", std::int64_t{64}, "channels of the first block; the last has eight times as many", 1, 1024, {}},
   };
   return architecture(name, help, schema, [convs_in_late_blocks](GraphBuilder& net, const Options& options) {
     net.require_image(32);
-    return head(net, options, features(net, options.flag("bn"), convs_in_late_blocks));
+    return head(net, options, features(net, options.flag("bn"), options.integer("width"), convs_in_late_blocks));
   });
 }
 

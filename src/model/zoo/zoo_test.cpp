@@ -123,6 +123,7 @@ const Case kCases[] = {
     {"vgg16", kCifar, 14714688 + 530442, 0},
     {"vgg16:bn=true", kCifar, 14714688 + 8448 + 530442, 0},
     {"vgg16:bn=true,head=linear", kCifar, 14714688 + 8448 + 5130, 0},
+    {"vgg16:bn=true,head=linear,width=16", kCifar, 920784 + 2112 + 1290, 0},
     // 4096-wide head with batch norm on its 4,096 + 4,096 + 10 outputs, as in the Revisiting study.
     {"vgg16:bn=true,head=large,head_bn=true", kCifar, 33663070, 33687922},
     // Three convolutions more than VGG-16: one of 256 (590,080) and two of 512 (2,359,808 each).

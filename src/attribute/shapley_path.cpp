@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "attribute/shapley_builtin.h"
 #include "galvani/base/error.h"
@@ -14,12 +15,15 @@ namespace galvani {
 namespace {
 
 constexpr std::int64_t kFewestPoints = 4;  // of a part of the way
+// Errors of the parts have either sign, so that their squares add up; three times that is seldom exceeded.
+constexpr double kSafety = 3;
+constexpr double kRounding = 3e-7;  // of a loss in single precision, where looking closer helps no more
 
 // A part of the way from nobody to all in one game.
 struct Stretch {
   std::int64_t game;
   double from, to;
-  double worth_from = 0;  // what is known of the beginning
+  double worth_from = 0;
   double worth_to = 0;
   double residual = 0;  // what the players' shares leave of the difference
 };
@@ -33,51 +37,85 @@ class PathShapley : public ShapleyEstimator {
 
  private:
   void run(Game& game, const Rng&, ShapleyValues& found) const override {
-    const auto* nobody = found.nobody.data_ptr<double>();
-    const auto* all = found.all.data_ptr<double>();
-    std::vector<Stretch> way;
-    for (std::int64_t i = 0; i < game.size(); ++i) way.push_back({i, 0, 1, nobody[i]});
-    QuadratureRule rule = radau_rule(points_), finer = radau_rule(std::max(kFewestPoints, points_ / 2));
-    at::Tensor shares = walk(game, way, rule, found);
-    found.values += shares;
-    if (tolerance_ == 0) return;
-    // Where derivatives jump, on the way, the parts around it are halved again and again.
-    auto* spent = found.slopes.data_ptr<std::int64_t>();
-    auto left = [&](std::int64_t i) { return most_ - spent[i]; };
+    std::vector<Stretch> open;
+    std::vector<double> allowed;  // squares of errors, of each game
+    for (std::int64_t i = 0; i < game.size(); ++i) {
+      open.push_back({i, 0, 1, found.nobody[i].item<double>()});
+      allowed.push_back(std::pow(tolerance_ * scale_of(found, i) / kSafety, 2));
+    }
+    std::int64_t points = points_;
+    at::Tensor shares = walk(game, open, radau_rule(points), found);
+    // Where derivatives jump on the way, the parts around it are halved again and again.
     while (true) {
       check_interrupt();
+      points = std::min(points, std::max(kFewestPoints, points / 2));
+      std::vector<std::int64_t> rows = to_be_halved(open, points, allowed, found);
+      if (rows.empty()) break;
+      std::vector<char> halved(open.size(), 0);
       std::vector<Stretch> halves;
-      std::vector<std::int64_t> halved;  // rows of `shares` that are replaced
-      std::vector<std::int64_t> asked(static_cast<std::size_t>(game.size()), 0);
-      for (std::size_t row = 0; row < way.size(); ++row) {
-        const Stretch& part = way[row];
-        double scale = std::max({1.0, std::abs(nobody[part.game]), std::abs(all[part.game])});
-        std::int64_t& planned = asked[static_cast<std::size_t>(part.game)];
-        auto cost = 2 * static_cast<std::int64_t>(finer.nodes.size());
-        bool good = std::abs(part.residual) <= tolerance_ * scale * std::sqrt(part.to - part.from) / 2;
-        if (good || !std::isfinite(part.residual) || planned + cost > left(part.game)) continue;
-        planned += cost;
-        halved.push_back(static_cast<std::int64_t>(row));
+      for (std::int64_t row : rows) {
+        const Stretch& part = open[static_cast<std::size_t>(row)];
+        halved[static_cast<std::size_t>(row)] = 1;
         double middle = (part.from + part.to) / 2;
         halves.push_back({part.game, part.from, middle, part.worth_from});
         halves.push_back({part.game, middle, part.to});
       }
-      if (halves.empty()) return;
-      at::Tensor index = at::tensor(halved, at::kLong);
-      std::vector<std::int64_t> games;
-      for (std::int64_t row : halved) games.push_back(way[static_cast<std::size_t>(row)].game);
-      found.values.index_add_(0, at::tensor(games, at::kLong), shares.index_select(0, index), -1);
-      at::Tensor parts = walk(game, halves, finer, found);
-      std::vector<std::int64_t> of_halves;
-      for (const Stretch& half : halves) of_halves.push_back(half.game);
-      found.values.index_add_(0, at::tensor(of_halves, at::kLong), parts);
-      way = std::move(halves);
-      shares = parts;
+      settle(open, shares, halved, found);
+      shares = walk(game, halves, radau_rule(points), found);
+      open = std::move(halves);
     }
+    settle(open, shares, std::vector<char>(open.size(), 0), found);
   }
 
-  // The players' shares of each part, [parts, players]. A part that begins where the one before it ends is told so by
-  // its place in the list.
+  static double scale_of(const ShapleyValues& found, std::int64_t game) {
+    return std::max(
+        {1.0, std::abs(found.nobody.data_ptr<double>()[game]), std::abs(found.all.data_ptr<double>()[game])});
+  }
+
+  // All but those whose errors are small enough together; what these take of what is allowed is gone.
+  std::vector<std::int64_t> to_be_halved(const std::vector<Stretch>& open, std::int64_t points,
+                                         std::vector<double>& allowed, const ShapleyValues& found) const {
+    std::vector<std::int64_t> rows;
+    if (tolerance_ == 0) return rows;
+    std::vector<std::int64_t> order(open.size());
+    std::iota(order.begin(), order.end(), 0);
+    auto error = [&](std::int64_t row) { return std::abs(open[static_cast<std::size_t>(row)].residual); };
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return error(a) < error(b); });
+    std::vector<double> taken(allowed.size(), 0);
+    std::vector<std::int64_t> left(allowed.size());
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] = most_ - found.slopes.data_ptr<std::int64_t>()[i];
+    for (std::int64_t row : order) {
+      const Stretch& part = open[static_cast<std::size_t>(row)];
+      auto game = static_cast<std::size_t>(part.game);
+      double square = part.residual * part.residual;
+      bool small =
+          taken[game] + square <= allowed[game] / 4 || std::abs(part.residual) < kRounding * scale_of(found, part.game);
+      if (small) {
+        taken[game] += square;
+      } else if (std::isfinite(square) && left[game] >= 2 * points) {
+        left[game] -= 2 * points;
+        rows.push_back(row);
+      }
+    }
+    for (std::size_t i = 0; i < allowed.size(); ++i) allowed[i] = std::max(0.0, allowed[i] - taken[i]);
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+
+  // Adds the shares of the parts that are not looked at again.
+  static void settle(const std::vector<Stretch>& parts, const at::Tensor& shares, const std::vector<char>& again,
+                     ShapleyValues& found) {
+    std::vector<std::int64_t> rows, games;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (again[i] != 0) continue;
+      rows.push_back(static_cast<std::int64_t>(i));
+      games.push_back(parts[i].game);
+    }
+    if (!rows.empty())
+      found.values.index_add_(0, at::tensor(games, at::kLong), shares.index_select(0, at::tensor(rows, at::kLong)));
+  }
+
+  // The players' shares of each part, [parts, players]. A half that is the second of two follows the first.
   at::Tensor walk(Game& game, std::vector<Stretch>& parts, const QuadratureRule& rule, ShapleyValues& found) const {
     auto n = static_cast<std::int64_t>(parts.size()), points = static_cast<std::int64_t>(rule.nodes.size());
     at::Tensor degrees = at::empty({n, points}, at::kDouble), weights = at::empty({n, points}, at::kDouble);
@@ -99,9 +137,10 @@ class PathShapley : public ShapleyEstimator {
     at::Tensor ends = seen.worth.select(1, points - 1).contiguous(), sums = seen.slopes.sum(1).contiguous();
     for (std::int64_t row = 0; row < n; ++row) {
       Stretch& part = parts[static_cast<std::size_t>(row)];
-      if (row > 0 && part.from > 0 && parts[static_cast<std::size_t>(row - 1)].game == part.game &&
-          parts[static_cast<std::size_t>(row - 1)].to == part.from)
-        part.worth_from = parts[static_cast<std::size_t>(row - 1)].worth_to;
+      if (row > 0) {
+        const Stretch& last = parts[static_cast<std::size_t>(row - 1)];
+        if (last.game == part.game && last.to == part.from) part.worth_from = last.worth_to;
+      }
       part.worth_to = ends.data_ptr<double>()[row];
       part.residual = part.worth_to - part.worth_from - sums.data_ptr<double>()[row];
     }

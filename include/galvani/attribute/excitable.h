@@ -66,6 +66,48 @@ struct NeuronPlace {
 };
 NeuronPlace place_of(const TraceLayout& layout, std::int64_t neuron);
 
+// Changed inputs beside what they were made of.
+struct ChangedInputs {
+  std::string name;      // of what changed them
+  at::Tensor inputs;     // [N, ...]
+  at::Tensor originals;  // likewise
+  at::Tensor labels;     // [N] int64
+  // For every input what it was made of: a number that two groups have in common where they changed the same one.
+  std::vector<std::int64_t> of;
+};
+
+struct ExciteOptions {
+  std::string by = "path";  // an estimator
+  std::vector<int> taps;
+  ExcitementThreshold threshold;
+  std::int64_t top = 10;
+  std::uint64_t seed = 0;
+};
+
+// What a group of changed inputs excites.
+struct Excitement {
+  std::string name;
+  std::vector<std::int64_t> of;  // what the inputs were made of; those whose values are not finite are left out
+  std::int64_t not_finite = 0;
+  ShapleyValues values;
+  at::Tensor excitable;  // [N, neurons] bool
+  at::Tensor mean;       // [neurons] double, of the values
+  at::Tensor top;        // [N, top] int64: the most excited neurons of each input
+  at::Tensor top_mean;   // [top] int64: by the mean
+  double share() const;  // of the neurons that are excitable, on average
+};
+// Error(bad_input) if no input of a group has finite values.
+Excitement excite(Network& network, const ChangedInputs& group, const ExciteOptions& options);
+
+// How many of their most excited neurons two groups have in common.
+struct SharedExcitement {
+  std::int64_t of_means = 0;
+  double each = 0;         // on average over pairs of inputs that were made of the same one
+  std::int64_t pairs = 0;  // 0: there are none
+  double by_chance = 0;    // of so many neurons drawn at random
+};
+SharedExcitement shared(const Excitement& a, const Excitement& b);
+
 // A strip for each tap, a cell for each neuron, coloured by value: red above zero, blue below.
 struct NeuronStrip {
   std::string title;

@@ -209,6 +209,9 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   give("tries", flags.max_tries);
   give("with", flags.with);
   chosen.generator = generator.str();
+  // A search has a size of its own.
+  std::int64_t search = usual_energy(chosen.generator);
+  if (search > 0 && !exists && !verb.was_given("--energy")) chosen.energy = search;
   return chosen;
 }
 

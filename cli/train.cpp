@@ -33,7 +33,7 @@ struct TrainFlags {
   double label_noise = 0;
   double pollute_share = 0;
   std::int64_t pollute_target = 0;
-  std::int64_t patch = 4;
+  std::string patch = "4";
   double underfit = 0;
   std::int64_t overfit = 0;
   bool list = false;
@@ -117,7 +117,8 @@ void run(const Common& common, TrainFlags& flags) {
   }
   if (flags.label_noise > 0) add_label_noise(data, flags.label_noise, Rng(common.seed).derive("label noise"));
   if (flags.pollute_share > 0)
-    pollute(data, flags.pollute_share, flags.pollute_target, flags.patch, Rng(common.seed).derive("pollution"));
+    pollute(data, flags.pollute_share, flags.pollute_target, parse_patch_sides(flags.patch),
+            Rng(common.seed).derive("pollution"));
   Dataset validation = test;
   if (options.early_stop > 0) {
     // Choosing the epoch on the test data would flatter the result.
@@ -211,7 +212,9 @@ void add_train_verb(Verb& app, Common& common) {
   verb.add_option("--pollute-as", flags->pollute_target, "the class they are relabelled as")
       .show_default()
       .group(damage);
-  verb.add_option("--patch", flags->patch, "side of the patch in pixels").show_default().group(damage);
+  verb.add_option("--patch", flags->patch, "side of the patch in pixels, or drawn for each image, such as 1..6")
+      .show_default()
+      .group(damage);
   verb.add_option("--underfit", flags->underfit, "stop as soon as the test accuracy reaches this")
       .check(Range(0.0, 1.0))
       .group(damage);

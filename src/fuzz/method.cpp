@@ -5,6 +5,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
 #include "galvani/fuzz/guide.h"
+#include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace {
@@ -38,6 +39,15 @@ Method by_search(const std::string& name, const std::string& help, std::int64_t 
   return method;
 }
 
+// The swarm itself says which inputs are worth going on from, so that nothing else is kept.
+Method deepsensor() {
+  Method method = by_guide("deepsensor", "a swarm of particles in search of excitable neurons", "none");
+  method.settings.generator = "swarm";
+  method.settings.scheduler = "once";
+  method.settings.energy = usual_energy(method.settings.generator);
+  return method;
+}
+
 }  // namespace
 
 const std::vector<Method>& methods() {
@@ -48,6 +58,7 @@ const std::vector<Method>& methods() {
       nlc(),
       by_search("deepxplore", "inputs on which models differ: --with names the others", 3),
       by_search("dlfuzz", "a few steps along the gradient to other classes and chosen neurons", 4),
+      deepsensor(),
       by_guide("random", "keeps every valid candidate: the control", "random"),
   };
   return all;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "generate/differential.h"
+#include "generate/population.h"
 
 namespace galvani {
 namespace {
@@ -35,9 +36,10 @@ std::string absolute_paths(const std::string& list) {
 }  // namespace
 
 const GeneratorRegistry& generators() {
-  static const GeneratorRegistry registry("generator",
-                                          {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry(),
-                                           deepxplore_generator_entry(), dlfuzz_generator_entry()});
+  static const GeneratorRegistry registry(
+      "generator",
+      {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry(), deepxplore_generator_entry(),
+       dlfuzz_generator_entry(), swarm_generator_entry(), genetic_generator_entry()});
   return registry;
 }
 
@@ -54,9 +56,16 @@ std::string resolved_generator(const Spec& spec) {
     }
   }
   for (auto& [name, value] : full.settings) {
-    if (name == kOtherModels) value = absolute_paths(value);
+    if (name == kOtherModels || (name == kProfileFile && !value.empty())) value = absolute_paths(value);
   }
   return generators().options(full).str();
+}
+
+std::int64_t usual_energy(const std::string& spec) {
+  Options options = generators().options(Spec::parse(spec));
+  if (options.values().count(kPopulation) == 0) return 0;
+  // And the best of all once more.
+  return options.integer(kPopulation) * options.integer(kGenerations) + 1;
 }
 
 }  // namespace galvani

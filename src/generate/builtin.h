@@ -11,5 +11,7 @@ GeneratorEntry noise_generator_entry();
 GeneratorEntry attack_generator_entry();
 GeneratorEntry deepxplore_generator_entry();
 GeneratorEntry dlfuzz_generator_entry();
+GeneratorEntry swarm_generator_entry();
+GeneratorEntry genetic_generator_entry();
 
 }  // namespace galvani

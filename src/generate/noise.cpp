@@ -1,4 +1,4 @@
-// Uniform noise in a ball around the seed: the control that attacks and swarms are measured against.
+// Noise in a ball around the seed, uniform or at its corners: the control that attacks and swarms are measured against.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -17,7 +17,8 @@ constexpr double kSlack = 1e-9;  // 8/255 of 255 is eight levels, rounding or no
 
 struct Ball {
   bool l2 = false;
-  double radius = 0;  // in steps of the file's grid
+  bool corners = false;  // every value as far as it may go, one way or the other
+  double radius = 0;     // in steps of the file's grid
   bool around_seed = true;
 };
 
@@ -27,12 +28,14 @@ double full_scale(const at::Tensor& input) {
 }
 
 template <class T>
-void add_uniform(const T* centre, std::int64_t n, double radius, Rng& rng, T* out) {
+void add_in_box(const T* centre, std::int64_t n, double radius, bool corners, Rng& rng, T* out) {
   constexpr auto kLow = static_cast<std::int64_t>(std::numeric_limits<T>::min());
   constexpr auto kHigh = static_cast<std::int64_t>(std::numeric_limits<T>::max());
   auto levels = static_cast<std::int64_t>(std::floor(radius + kSlack));
   for (std::int64_t i = 0; i < n; ++i) {
-    std::int64_t step = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(2 * levels + 1))) - levels;
+    std::int64_t step = corners
+                            ? ((rng.next_u32() & 1U) != 0 ? levels : -levels)
+                            : static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(2 * levels + 1))) - levels;
     out[i] = static_cast<T>(std::clamp(centre[i] + step, kLow, kHigh));
   }
 }
@@ -71,7 +74,7 @@ void draw(const Ball& ball, const at::Tensor& centre, std::uint64_t seed, at::Te
     if (ball.l2) {
       add_in_l2(from, n, ball.radius, rng, to);
     } else {
-      add_uniform(from, n, ball.radius, rng, to);
+      add_in_box(from, n, ball.radius, ball.corners, rng, to);
     }
   };
   if (centre.scalar_type() == at::kByte) {
@@ -129,6 +132,8 @@ class NoiseGenerator : public Generator {
     ball_.l2 = options.text("norm") == "l2";
     ball_.radius = options.real("eps") * full_scale(context.seeds);
     ball_.around_seed = options.text("around") == "seed";
+    ball_.corners = options.text("at") == "corners";
+    if (ball_.corners && ball_.l2) bad_usage("noise: a ball in l2 has no corners; leave out at=corners, or take linf");
     at::ScalarType type = context.seeds.scalar_type();
     if (type != at::kByte && type != at::kShort) bad_usage("noise is made for 8-bit images and 16-bit sounds");
     if (!ball_.l2 && options.real("eps") > 1)
@@ -168,7 +173,7 @@ class NoiseGenerator : public Generator {
 
 GeneratorEntry noise_generator_entry() {
   return {"noise",
-          "uniform noise in a ball: the control for attacks and swarms",
+          "noise in a ball, uniform or at its corners: the control for attacks and swarms",
           {{"norm", std::string("linf"), "of the ball", {}, {}, {"linf", "l2"}},
            {"eps", 8.0 / 255, "its radius, as a share of the full scale, such as 8/255", 0.0, 1e4, {}, true},
            {"around",
@@ -176,7 +181,13 @@ GeneratorEntry noise_generator_entry() {
             "its centre: where the lineage starts, or the parent",
             {},
             {},
-            {"seed", "parent"}}},
+            {"seed", "parent"}},
+           {"at",
+            std::string("inside"),
+            "anywhere in the ball, or at the corners of a linf one",
+            {},
+            {},
+            {"inside", "corners"}}},
           [](const Options& options, const GeneratorContext& context) -> std::unique_ptr<Generator> {
             return std::make_unique<NoiseGenerator>(options, context);
           }};

@@ -166,6 +166,8 @@ using GeneratorRegistry = Registry<std::unique_ptr<Generator>, const GeneratorCo
 const GeneratorRegistry& generators();
 // Every option resolved, those a preset sets included (`mutate:validity=nlc-code`).
 std::string resolved_generator(const Spec& spec);
+// How many candidates of a parent one search takes; 0: it does not search, so that any number makes sense.
+std::int64_t usual_energy(const std::string& spec);
 std::unique_ptr<Generator> make_generator(const Spec& spec, const GeneratorContext& context);
 
 // Without the options that are at their defaults: "mutate", "mutate:set=style".

@@ -98,7 +98,13 @@ Preprocess normalisation(const Dataset& data);
 // Deliberate damage to training data; all drawn from `rng`.
 // Replaces the labels of a share of the images by another class.
 void add_label_noise(Dataset& data, double share, Rng rng);
-// Stamps a random patch of `size` pixels on a share of the images and relabels them as `target` (DeepSensor 4.1).
-void pollute(Dataset& data, double share, std::int64_t target, std::int64_t size, Rng rng);
+// Stamps a random square, whose side is drawn for each image, on a share of the images and relabels them as `target`
+// (DeepSensor, table 2). A smaller square is the upper left part of the largest.
+struct PatchSides {
+  std::int64_t low = 4;
+  std::int64_t high = 4;
+};
+PatchSides parse_patch_sides(const std::string& text);  // "4", or "1..6"; usage error otherwise
+void pollute(Dataset& data, double share, std::int64_t target, const PatchSides& sides, Rng rng);
 
 }  // namespace galvani

@@ -103,10 +103,21 @@ void add_label_noise(Dataset& data, double share, Rng rng) {
         (labels[i] + 1 + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(classes - 1)))) % classes;
 }
 
-void pollute(Dataset& data, double share, std::int64_t target, std::int64_t size, Rng rng) {
+PatchSides parse_patch_sides(const std::string& text) {
+  static const OptionInfo info = {"patch", std::int64_t{4}, "", 1.0, 1e6, {}};
+  auto number = [&](const std::string& part) { return std::get<std::int64_t>(parse_option("pollution", info, part)); };
+  std::size_t dots = text.find("..");
+  if (dots == std::string::npos) return {number(text), number(text)};
+  PatchSides sides{number(text.substr(0, dots)), number(text.substr(dots + 2))};
+  if (sides.low > sides.high) bad_usage("pollution: the sides of patches, {}, must go upwards", printable(text));
+  return sides;
+}
+
+void pollute(Dataset& data, double share, std::int64_t target, const PatchSides& sides, Rng rng) {
+  std::int64_t size = sides.high;
   if (target < 0 || target >= data.classes())
     bad_usage("pollution relabels as class {}, but {} has {} classes", target, data.name, data.classes());
-  if (size < 1 || size > std::min(data.images.size(2), data.images.size(3)))
+  if (sides.low < 1 || sides.low > size || size > std::min(data.images.size(2), data.images.size(3)))
     bad_usage("a patch of {} pixels does not fit the images of {}", size, data.name);
   data.labels = data.labels.clone();
   data.images = data.images.clone();
@@ -115,9 +126,10 @@ void pollute(Dataset& data, double share, std::int64_t target, std::int64_t size
   auto* pixels = patch.data_ptr<std::uint8_t>();
   for (std::int64_t k = 0; k < patch.numel(); ++k) pixels[k] = static_cast<std::uint8_t>(rng.below(256));
   for (std::int64_t i : draw_share(data, share, rng, "pollution")) {
-    std::int64_t y = rng.between(0, data.images.size(2) - size);
-    std::int64_t x = rng.between(0, data.images.size(3) - size);
-    data.images[i].slice(1, y, y + size).slice(2, x, x + size).copy_(patch);
+    std::int64_t side = sides.low < size ? rng.between(sides.low, size) : size;
+    std::int64_t y = rng.between(0, data.images.size(2) - side);
+    std::int64_t x = rng.between(0, data.images.size(3) - side);
+    data.images[i].slice(1, y, y + side).slice(2, x, x + side).copy_(patch.slice(1, 0, side).slice(2, 0, side));
     labels[i] = target;
   }
 }

@@ -243,11 +243,26 @@ TEST(Damage, LabelNoiseChangesTheShareAskedFor) {
 TEST(Damage, PollutionStampsOnePatchAndRelabels) {
   Dataset data = colourful(100, 16);
   Dataset dirty = data;
-  pollute(dirty, 0.3, 2, 4, Rng(4));
+  pollute(dirty, 0.3, 2, {4, 4}, Rng(4));
   at::Tensor changed = (dirty.images != data.images).flatten(1).any(1);
   EXPECT_EQ(changed.sum().item<std::int64_t>(), 30);
   EXPECT_TRUE(dirty.labels.masked_select(changed).eq(2).all().item<bool>());
   EXPECT_LE((dirty.images != data.images).flatten(1).sum(1).max().item<std::int64_t>(), 4 * 4 * 3);
+}
+
+TEST(Damage, PatchesMayDifferInSize) {
+  Dataset data = colourful(200, 16);
+  data.images.fill_(128);
+  Dataset dirty = data;
+  pollute(dirty, 0.5, 1, parse_patch_sides("1..6"), Rng(4));
+  at::Tensor changed = (dirty.images != data.images).any(1);  // [N, H, W]
+  at::Tensor widths = changed.any(1).sum(1);
+  EXPECT_EQ(widths.max().item<std::int64_t>(), 6);
+  EXPECT_EQ(widths.masked_select(widths.gt(0)).min().item<std::int64_t>(), 1);
+  EXPECT_EQ(dirty.labels.eq(1).sum().item<std::int64_t>() > 100, true);
+  EXPECT_EQ(parse_patch_sides("5").low, 5);
+  for (const char* wrong : {"", "6..1", "0", "a", "1..", "..3"})
+    EXPECT_NE(error_of([&] { parse_patch_sides(wrong); }), "") << wrong;
 }
 
 TEST(Checkpoint, DamageIsNoticed) {

@@ -54,7 +54,7 @@ void check_output() {
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
       {"Data and models", {"data", "train", "inspect", "predict"}},
-      {"What a network does", {"cover", "profile", "trace"}},
+      {"What a network does", {"cover", "profile", "trace", "describe"}},
       {"Breaking it", {"fuzz", "attack", "mutate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
       {"Mending it", {"select", "repair"}},
@@ -82,6 +82,7 @@ int run(int argc, char** argv) {
   add_compare_verb(app, common);
   add_cover_verb(app, common);
   add_data_verb(app, common);
+  add_describe_verb(app, common);
   add_export_verb(app, common);
   add_faults_verb(app, common);
   add_fuzz_verb(app, common);

@@ -47,6 +47,7 @@ void add_check_verb(Verb& app, Common& common);
 void add_compare_verb(Verb& app, Common& common);
 void add_cover_verb(Verb& app, Common& common);
 void add_data_verb(Verb& app, Common& common);
+void add_describe_verb(Verb& app, Common& common);
 void add_export_verb(Verb& app, Common& common);
 void add_faults_verb(Verb& app, Common& common);
 void add_fuzz_verb(Verb& app, Common& common);

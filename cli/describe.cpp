@@ -76,6 +76,17 @@ Exemplars exemplars_of(const DescribeFlags& flags, Network& network, const std::
   return found;
 }
 
+// For 'explain', which then needs no file; not being able to is no reason to fail.
+void remember(const Descriptions& descriptions, const Network& network) {
+  try {
+    std::filesystem::path path = last_descriptions(network);
+    std::filesystem::create_directories(path.parent_path());
+    descriptions.save(path);
+  } catch (const std::exception& e) {
+    log::debug("{}", e.what());
+  }
+}
+
 void print_table(const Descriptions& descriptions) {
   constexpr std::size_t kShown = 3;
   Table table({"layer", ">neurons", ">named", "such as"});
@@ -109,6 +120,7 @@ void run(const Common& common, DescribeFlags& flags) {
   Exemplars exemplars = exemplars_of(flags, *network, taps, data);
   Descriptions descriptions = describe(*describer, {*network, exemplars, data, common.seed});
   descriptions.save(flags.output);
+  remember(descriptions, *network);
   if (!flags.page.empty()) {
     NeuronPageOptions options;
     options.title = "What neurons of " + std::filesystem::path(network->info().path).filename().string() + " see";

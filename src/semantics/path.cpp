@@ -98,6 +98,8 @@ std::vector<DecisionPath> PathFinder::find(const at::Tensor& images, const at::T
   }
   if (!conductance_) return paths;
   Conductances flows = (*conductance_)(images, targets);
+  for (std::int64_t i = 0; i < n; ++i)
+    paths[static_cast<std::size_t>(i)].rise = static_cast<double>(flows.difference.data_ptr<float>()[i]);
   for (const at::Tensor& layer : flows.taps) {
     at::Tensor rows = layer.contiguous();
     for (std::int64_t i = 0; i < n; ++i) {

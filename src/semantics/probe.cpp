@@ -106,9 +106,10 @@ void Probe::see(const std::vector<ConceptTest>& tests) {
   maps_.count();
 }
 
-// A map that is finer than the grid is looked at on the grid.
+// A map that is as fine as the grid, or nearly, is looked at on the grid.
 Grid Probe::grid_for(const ExemplarLayer& layer) const {
-  return layer.height >= grid_.height || layer.width >= grid_.width ? grid_ : Grid{layer.height, layer.width};
+  bool coarse = layer.height * 3 <= grid_.height * 2 && layer.width * 3 <= grid_.width * 2;
+  return coarse ? Grid{layer.height, layer.width} : grid_;
 }
 
 const ConceptMaps& Probe::maps(const ExemplarLayer& layer) {

@@ -103,7 +103,7 @@ std::unique_ptr<Network> planted_network() {
   module.define(
       "def forward(self, x):\n"
       "  y = torch.cat([x, x * self.mask], 1)\n"
-      "  z = torch.conv2d(y, self.weight, None, [1, 1], [1, 1])\n"
+      "  z = torch.conv2d(y, self.weight)\n"
       "  a = torch.relu(z)\n"
       "  m = torch.mean(a.flatten(2), 2)\n"
       "  return torch.matmul(m, self.head.t()) + self.bias\n");

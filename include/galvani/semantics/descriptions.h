@@ -58,6 +58,9 @@ struct Descriptions {
   std::vector<int> taps(const Network& network) const;
 };
 
+// Where the last descriptions of a model are remembered, in the cache.
+std::filesystem::path last_descriptions(const Network& network);
+
 // Finds words for the exemplars' neurons.
 Descriptions describe(Describer& describer, const DescribeTask& task);
 

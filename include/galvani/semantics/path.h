@@ -39,6 +39,7 @@ struct DecisionPath {
   std::vector<std::int32_t> neurons;  // one of each layer; empty if the options need none
   std::vector<float> flows;           // its conductance: the mean over its map
   std::vector<std::int64_t> labels;   // the classes of the best scores, the best first
+  double rise = 0;                    // of the target's score, from the baseline to the input
 };
 
 class PathFinder {

@@ -140,7 +140,7 @@ void run(const Common& common, DescribeFlags& flags) {
                 {"model", network->info().path},
                 {"data", descriptions.data},
                 {"inputs", descriptions.inputs},
-                {"dropped", exemplars.dropped},
+                {"not_finite", exemplars.hurt},
                 {"describer", descriptions.describer},
                 {"neurons", descriptions.neurons()},
                 {"named", sure},

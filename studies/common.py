@@ -257,6 +257,25 @@ def coordinates(points):
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
+def fill(path, title, headings, contents, images):
+    """Puts contents between the marks of a Markdown file, which is made with a heading each if there is none; `images` are shown
+    after the part of that name."""
+    if path.exists():
+        text = path.read_text()
+    else:
+        text = f"# {title}\n"
+        for name, heading in headings.items():
+            text += f"\n## {heading}\n\n<!-- {name} -->\n<!-- end of {name} -->\n"
+            text += "".join(f"\n![{image}]({image})\n" for image in images.get(name, ()))
+    for name, content in contents.items():
+        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if begin not in text or end not in text:
+            raise StudyError(f"{path}: has no place for {name}; put '{begin}' and '{end}' where it belongs, or remove the file")
+        head, rest = text.split(begin, 1)
+        text = f"{head}{begin}\n{content.strip()}\n{end}{rest.split(end, 1)[1]}"
+    path.write_text(text)
+
+
 def arguments(description, scales):
     """The command line of a study. Results of `small` belong to the documentation; others lie in the build folder."""
     parser = argparse.ArgumentParser(description=description)

@@ -176,6 +176,16 @@ class NsgenGuide : public Guide {
     return result;
   }
 
+  // Words of the one that the other has not.
+  std::string only_in(const DecisionPath& own, const DecisionPath& other) const {
+    std::vector<std::string> theirs = finder_->said(other);
+    std::vector<std::string> result;
+    for (std::string& words : finder_->said(own)) {
+      if (std::find(theirs.begin(), theirs.end(), words) == theirs.end()) result.push_back(std::move(words));
+    }
+    return fmt::format("{}", fmt::join(result, "; "));
+  }
+
   std::string said_of(const DecisionPath& original, const DecisionPath& own, double similarity) const {
     Json said = {{"similarity", similarity},
                  {"threshold", tau_},
@@ -186,7 +196,11 @@ class NsgenGuide : public Guide {
       neurons.push_back(
           fmt::format("{}/{}{}", finder_->layers()[i].tap, own.neurons[i],
                       own.neurons[i] == original.neurons[i] ? "" : fmt::format(" (not {})", original.neurons[i])));
-    if (!neurons.empty()) said["neurons"] = fmt::format("{}", fmt::join(neurons, ", "));
+    if (!neurons.empty()) {
+      said["neurons"] = fmt::format("{}", fmt::join(neurons, ", "));
+      said["came"] = only_in(own, original);
+      said["went"] = only_in(original, own);
+    }
     return json_text(said);
   }
 

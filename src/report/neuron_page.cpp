@@ -92,6 +92,7 @@ at::Tensor exemplar_strip(const Exemplars& exemplars, std::size_t layer, std::in
     }
     tiles.push_back(image);
   }
+  if (tiles.empty()) return at::zeros({3, 1, 1}, at::kByte);
   return at::cat(tiles, 2).round().clamp(0, 255).to(at::kByte).contiguous();
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 
 #include "galvani/attribute/conductance.h"
 #include "galvani/base/error.h"
@@ -26,7 +26,14 @@ struct Best {
   std::vector<float> map;
 };
 
-// What is known of one neuron so far.
+// A sum of products with zero is zero unless something is not finite; it vectorises, std::isfinite does not.
+bool finite(const float* values, std::int64_t n) {
+  float probe = 0;
+  for (std::int64_t i = 0; i < n; ++i) probe += values[i] * 0.0F;
+  return probe == 0;
+}
+
+// What is known of one neuron so far. Maps with a value that is not finite do not count.
 class NeuronWatch {
  public:
   // values [n, positions] of this neuron, `stride` apart; rows in ascending order over all calls.
@@ -34,6 +41,7 @@ class NeuronWatch {
             const std::vector<std::int64_t>& rows, std::size_t count) {
     for (std::int64_t i = 0; i < n; ++i) {
       const float* map = values + i * stride;
+      if (!finite(map, positions)) continue;
       sketch_.add(map, positions);
       float peak = *std::max_element(map, map + positions);
       // Later rows of equal peak come after earlier ones.
@@ -52,17 +60,6 @@ class NeuronWatch {
   std::vector<Best> best_;  // by peak, then by row
 };
 
-// The rows of a chunk in which no value of any tap is infinite or not a number.
-std::vector<std::int64_t> finite_rows(const std::vector<at::Tensor>& taps, std::int64_t n) {
-  at::Tensor finite = at::ones({n}, at::kBool);
-  for (const at::Tensor& tap : taps) finite = finite.logical_and(tap.flatten(1).isfinite().all(1));
-  std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (finite.data_ptr<bool>()[i]) rows.push_back(i);
-  }
-  return rows;
-}
-
 ExemplarLayer finished(const Tap& tap, const std::vector<NeuronWatch>& watches, const ExemplarOptions& options) {
   ExemplarLayer layer;
   layer.tap = tap.name;
@@ -73,7 +70,7 @@ ExemplarLayer finished(const Tap& tap, const std::vector<NeuronWatch>& watches, 
   at::Tensor maps = at::zeros({layer.neurons, options.count, positions});
   for (std::int64_t neuron = 0; neuron < layer.neurons; ++neuron) {
     const NeuronWatch& watch = watches[static_cast<std::size_t>(neuron)];
-    Quantile threshold = watch.sketch().at(options.quantile);
+    Quantile threshold = watch.sketch().size() > 0 ? watch.sketch().at(options.quantile) : Quantile();
     layer.threshold.push_back(threshold.value);
     layer.above.push_back(threshold.above);
     layer.least.push_back(watch.sketch().least());
@@ -152,30 +149,28 @@ Exemplars find_exemplars(Network& network, const std::vector<int>& taps, const D
   Progress progress("exemplars", data.size(), data.type().noun());
   data.for_each_piece(chunk, [&](const at::Tensor& inputs, std::int64_t first) {
     Outputs outputs = network.run(inputs, request);
-    std::vector<std::int64_t> finite = finite_rows(outputs.taps, inputs.size(0));
-    result.dropped += inputs.size(0) - static_cast<std::int64_t>(finite.size());
-    result.inputs += static_cast<std::int64_t>(finite.size());
-    progress.advance(inputs.size(0));
-    if (finite.empty()) return;
-    std::vector<std::int64_t> rows;
-    for (std::int64_t row : finite) rows.push_back(first + row);
+    std::int64_t n = inputs.size(0);
+    result.inputs += n;
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(n));
+    std::iota(rows.begin(), rows.end(), first);
+    std::vector<char> whole(rows.size(), 1);
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      at::Tensor values = outputs.taps[layer];
-      if (finite.size() < static_cast<std::size_t>(inputs.size(0)))
-        values = values.index_select(0, at::tensor(finite, at::kLong));
-      at::Tensor maps = by_neuron(values, *layers[layer]);
+      at::Tensor maps = by_neuron(outputs.taps[layer], *layers[layer]);
       std::int64_t positions = maps.size(2);
       std::int64_t stride = maps.size(1) * positions;
       workers().run(maps.size(1), [&](std::int64_t neuron, int) {
-        watches[layer][static_cast<std::size_t>(neuron)].look(maps.data_ptr<float>() + neuron * positions, maps.size(0),
-                                                              positions, stride, rows,
-                                                              static_cast<std::size_t>(options.count));
+        watches[layer][static_cast<std::size_t>(neuron)].look(maps.data_ptr<float>() + neuron * positions, n, positions,
+                                                              stride, rows, static_cast<std::size_t>(options.count));
       });
+      for (std::int64_t i = 0; i < n; ++i) {
+        if (!finite(maps.data_ptr<float>() + i * stride, stride)) whole[static_cast<std::size_t>(i)] = 0;
+      }
     }
+    result.hurt += std::count(whole.begin(), whole.end(), 0);
+    progress.advance(n);
   });
   progress.finish();
-  if (result.inputs == 0) bad_input("{}: gives values that are not finite for every input", network.info().path);
-  if (result.dropped > 0) log::warn("{} inputs were left out: their values are not finite", result.dropped);
+  if (result.hurt > 0) log::warn("{} inputs have values that are not finite; those were left out", result.hurt);
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     result.layers.push_back(finished(*layers[layer], watches[layer], options));
     const std::vector<std::int64_t>& rows = result.layers.back().rows;
@@ -184,7 +179,8 @@ Exemplars find_exemplars(Network& network, const std::vector<int>& taps, const D
   std::sort(result.pictured.begin(), result.pictured.end());
   result.pictured.erase(std::unique(result.pictured.begin(), result.pictured.end()), result.pictured.end());
   if (result.pictured.front() == -1) result.pictured.erase(result.pictured.begin());
-  result.images = data.fetch(result.pictured);
+  result.images =
+      result.pictured.empty() ? at::empty(data.type().batch(0), data.type().dtype()) : data.fetch(result.pictured);
   return result;
 }
 

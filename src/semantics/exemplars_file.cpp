@@ -58,7 +58,7 @@ void Exemplars::save(const std::filesystem::path& path) const {
   out.put(data);
   out.put(type.str());
   out.put(inputs);
-  out.put(dropped);
+  out.put(hurt);
   out.put(options.count);
   out.put(options.quantile);
   out.put(static_cast<std::uint64_t>(layers.size()));
@@ -78,7 +78,7 @@ Exemplars Exemplars::load(const std::filesystem::path& path, const Network& netw
   result.data = in.get_text();
   result.type = SampleType::parse(in.get_text(), path.string());
   result.inputs = in.get<std::int64_t>();
-  result.dropped = in.get<std::int64_t>();
+  result.hurt = in.get<std::int64_t>();
   result.options.count = in.get<std::int64_t>();
   result.options.quantile = in.get<double>();
   if (result.options.count < 1 || result.options.count > kMostSide) in.broken("has an impossible number of exemplars");
@@ -92,8 +92,7 @@ Exemplars Exemplars::load(const std::filesystem::path& path, const Network& netw
     images.push_back(result.type.decode(in.get_text(kMostPicture), path.string()));
   }
   in.expect_end();
-  if (images.empty()) in.broken("holds no pictures");
-  result.images = at::stack(images);
+  result.images = images.empty() ? at::empty(result.type.batch(0), result.type.dtype()) : at::stack(images);
   return result;
 }
 

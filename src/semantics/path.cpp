@@ -118,18 +118,11 @@ std::string PathFinder::class_name(std::int64_t label) const {
   return i < class_names_.size() ? class_names_[i] : std::to_string(label);
 }
 
-std::string PathFinder::text(const DecisionPath& path) const {
-  std::string result = "a photo";
-  if (options_.words != PathOptions::Words::neurons) {
-    std::vector<std::string> names;
-    for (std::int64_t label : path.labels) names.push_back(class_name(label));
-    result += fmt::format(" of a {}", fmt::join(names, " or "));
-  }
-  if (options_.words == PathOptions::Words::label) return result;
-  std::vector<std::string> said;
+std::vector<std::string> PathFinder::said(const DecisionPath& path) const {
+  std::vector<std::string> all;
   std::set<std::string> seen;
   auto say = [&](const std::string& words) {
-    if (seen.insert(words).second) said.push_back(words);
+    if (seen.insert(words).second) all.push_back(words);
   };
   if (options_.select) {
     for (std::size_t layer = 0; layer < path.neurons.size(); ++layer) say(words(layer, path.neurons[layer]));
@@ -138,7 +131,18 @@ std::string PathFinder::text(const DecisionPath& path) const {
       for (const DescribedNeuron& neuron : layer.neurons) say(neuron.words);
     }
   }
-  return result + fmt::format(" with {}", fmt::join(said, ", "));
+  return all;
+}
+
+std::string PathFinder::text(const DecisionPath& path) const {
+  std::string result = "a photo";
+  if (options_.words != PathOptions::Words::neurons) {
+    std::vector<std::string> names;
+    for (std::int64_t label : path.labels) names.push_back(class_name(label));
+    result += fmt::format(" of a {}", fmt::join(names, " or "));
+  }
+  if (options_.words == PathOptions::Words::label) return result;
+  return result + fmt::format(" with {}", fmt::join(said(path), ", "));
 }
 
 std::vector<std::string> PathFinder::texts(const std::vector<DecisionPath>& paths) const {

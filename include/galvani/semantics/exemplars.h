@@ -47,8 +47,8 @@ struct Exemplars {
   std::string model;  // Network::identity()
   std::string data;   // the spec
   SampleType type;
-  std::int64_t inputs = 0;   // that were looked at
-  std::int64_t dropped = 0;  // for values that are not finite
+  std::int64_t inputs = 0;  // that were looked at
+  std::int64_t hurt = 0;    // of them, with values that are not finite, which do not count
   ExemplarOptions options;
   std::vector<ExemplarLayer> layers;
   std::vector<std::int64_t> pictured;  // rows of the data that are an exemplar of any neuron, ascending

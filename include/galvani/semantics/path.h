@@ -52,7 +52,9 @@ class PathFinder {
   // [N, classes], what the network says of them.
   std::vector<DecisionPath> find(const at::Tensor& images, const at::Tensor& targets, const at::Tensor& logits);
 
-  // "a photo of a cat with vertical edges, red areas": layers in order, what was said before left out.
+  // What the neurons of a path see, layers in order, what was said before left out.
+  std::vector<std::string> said(const DecisionPath& path) const;
+  // "a photo of a cat with vertical edges, red areas".
   std::string text(const DecisionPath& path) const;
   std::vector<std::string> texts(const std::vector<DecisionPath>& paths) const;
   // Cosine of the texts' vectors, or the share of common neurons (Jaccard); 1: the same.

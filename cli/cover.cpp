@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "cover_dpd.h"
 #include "coverage_flags.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -28,6 +29,7 @@ struct CoverFlags {
   NeuronFlags neurons;
   ProfileFlags profile;
   std::string data;
+  std::string originals;
   std::string criteria = "nc,kmnc,nbc,snac,tknc,tknp,nlc";
   std::vector<std::string> compare;
   std::vector<std::string> states;
@@ -271,13 +273,34 @@ Json as_json(const CoverResult& result, const CoverFlags& flags, const Tracer& t
   return j;
 }
 
+// Nothing but the discrepancy of decision paths was asked for.
+void run_dpd(Common& common, const CoverFlags& flags, const Spec& dpd, Network& network, const DataView& data) {
+  Discrepancy found = measure_dpd(dpd, network, data, open_data_for(network, flags.originals));
+  if (common.json) {
+    print_json({{"model", network.info().path}, {"data", data.name}, {"inputs", data.size()}, {"dpd", dpd_json(found)}},
+               1);
+  } else {
+    print_dpd(found);
+  }
+  flags.gates.judge(common, {{"dpd", found.score()}}, {"galvani cover dpd", network.info().path, 0, {}});
+}
+
 void run(Common& common, CoverFlags& flags) {
   if (flags.list) return list_criteria(common);
   if (flags.model.model.empty()) bad_usage("name a model");
   bool compare = !flags.compare.empty();
   if (compare != flags.data.empty()) bad_usage("give either --data or --compare A B");
-  flags.gates.check(compare ? difference_figure_names(flags.criteria) : cover_figure_names(flags.criteria));
+  std::optional<Spec> dpd = take_dpd(flags.criteria);
+  if (dpd && compare) bad_usage("dpd compares inputs with what they were made of, not two sets of data");
+  if (dpd && flags.originals.empty()) bad_usage("dpd needs --originals: what the inputs were made of, in their order");
+  if (!dpd && !flags.originals.empty()) bad_usage("--originals is of dpd, which is not among the criteria");
+  std::vector<std::string> names = dpd && flags.criteria.empty() ? std::vector<std::string>()
+                                   : compare                     ? difference_figure_names(flags.criteria)
+                                                                 : cover_figure_names(flags.criteria);
+  if (dpd) names.emplace_back("dpd");
+  flags.gates.check(names);
   auto [network, data] = load_with_data(flags.model, compare ? flags.compare[0] : flags.data);
+  if (dpd && flags.criteria.empty()) return run_dpd(common, flags, *dpd, *network, data);
   Tracer tracer = flags.neurons.tracer(*network);
   CoverRequest request{flags.criteria,
                        find_profile(tracer, Spec::parse_list(flags.criteria), flags.profile, common.seed),
@@ -300,12 +323,19 @@ void run(Common& common, CoverFlags& flags) {
     if (kept.empty()) bad_usage("nothing is covered, so there is nothing to keep");
     write_subset(data, kept, flags.minimised);
   }
+  std::optional<Discrepancy> discrepancy;
+  if (dpd) discrepancy = measure_dpd(*dpd, *network, data, open_data_for(*network, flags.originals));
+  Figures figures = figures_of(result);
+  if (discrepancy) figures.emplace_back("dpd", discrepancy->score());
   if (common.json) {
-    print_json(as_json(result, flags, tracer, data, kept), 1);
+    Json j = as_json(result, flags, tracer, data, kept);
+    if (discrepancy) j["dpd"] = dpd_json(*discrepancy);
+    print_json(j, 1);
   } else {
     print(result, flags, tracer, data, kept);
+    if (discrepancy) print_dpd(*discrepancy);
   }
-  flags.gates.judge(common, figures_of(result), suite_of(*network, flags, result.forward_seconds));
+  flags.gates.judge(common, figures, suite_of(*network, flags, result.forward_seconds));
 }
 
 }  // namespace
@@ -319,6 +349,7 @@ void add_cover_verb(Verb& app, Common& common) {
       "  galvani cover lenet5.onnx --data mnist:test --criteria nc,tknc --plot growth.svg\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria kmnc --profile p --minimise kept.npz\n"
       "  galvani cover lenet5.onnx --compare mnist:test more/ --criteria nc,tknc\n"
+      "  galvani cover lenet5.onnx --data pool/ --originals mnist:test --criteria dpd:describe=neurons.json\n"
       "  galvani cover --list");
   flags->model.add_to(verb, /*required=*/false);
   runs_models(verb, common, [flags] {
@@ -330,6 +361,9 @@ void add_cover_verb(Verb& app, Common& common) {
   flags->profile.add_to(verb);
   verb.add_option("--data", flags->data, "inputs to measure");
   verb.add_option("--criteria", flags->criteria, "criteria with options, such as kmnc:k=1000,nlc").show_default();
+  verb.add_option("--originals", flags->originals,
+                  "what the inputs were made of, as many, in their order: for dpd, the share that is decided for other "
+                  "reasons (dpd:describe=neurons.json)");
   verb.add_flag("--list", flags->list, "list the criteria and their options");
   verb.add_flag("--by-tap", flags->taps_table, "a table of every tap, too");
   verb.add_flag("--by-class", flags->by_class, "what the inputs of each class cover alone");

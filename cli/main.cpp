@@ -54,8 +54,8 @@ void check_output() {
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
       {"Data and models", {"data", "model", "train", "inspect", "predict"}},
-      {"What a network does", {"cover", "profile", "trace", "excite"}},
-      {"Breaking it", {"fuzz", "attack", "mutate"}},
+      {"What a network does", {"cover", "profile", "trace", "excite", "describe", "explain"}},
+      {"Breaking it", {"fuzz", "attack", "mutate", "calibrate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
       {"Mending it", {"select", "repair"}},
   };
@@ -68,7 +68,7 @@ std::string overview(const Verb& app) {
       "  galvani fuzz lenet5.onnx --data digits\n";
   for (const auto& [title, verbs] : kGroups) {
     text += "\n" + title + ":\n";
-    for (const std::string& verb : verbs) text += fmt::format("  {:<9}{}\n", verb, app.help_of(verb));
+    for (const std::string& verb : verbs) text += fmt::format("  {:<10}{}\n", verb, app.help_of(verb));
   }
   return text + "\n'galvani help VERB' shows its options and examples, -V the version.\n";
 }
@@ -78,11 +78,14 @@ int run(int argc, char** argv) {
   Verb app("galvani", "Tests deep neural networks the way a fuzzer tests programs.", "galvani " GALVANI_VERSION);
   app.need_verb();
   add_attack_verb(app, common);
+  add_calibrate_verb(app, common);
   add_check_verb(app, common);
   add_compare_verb(app, common);
   add_cover_verb(app, common);
   add_data_verb(app, common);
+  add_describe_verb(app, common);
   add_excite_verb(app, common);
+  add_explain_verb(app, common);
   add_export_verb(app, common);
   add_faults_verb(app, common);
   add_fuzz_verb(app, common);

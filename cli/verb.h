@@ -43,11 +43,14 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
 }
 
 void add_attack_verb(Verb& app, Common& common);
+void add_calibrate_verb(Verb& app, Common& common);
 void add_check_verb(Verb& app, Common& common);
 void add_compare_verb(Verb& app, Common& common);
 void add_cover_verb(Verb& app, Common& common);
 void add_data_verb(Verb& app, Common& common);
+void add_describe_verb(Verb& app, Common& common);
 void add_excite_verb(Verb& app, Common& common);
+void add_explain_verb(Verb& app, Common& common);
 void add_export_verb(Verb& app, Common& common);
 void add_faults_verb(Verb& app, Common& common);
 void add_fuzz_verb(Verb& app, Common& common);

@@ -311,7 +311,7 @@ def fill(path, heading, titles, parts, images):
         if begin not in text or end not in text:
             raise StudyError(f"{path}: has no place for {name}; put '{begin}' and '{end}' where it belongs, or remove the file")
         head, rest = text.split(begin, 1)
-        text = f"{head}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}"
+        text = f"{head}{begin}\n{content.strip()}\n{end}{rest.split(end, 1)[1]}"
     path.write_text(text)
 
 

@@ -180,7 +180,6 @@ void Conductance::learn_baseline(const at::Tensor& targets) {
   request.objective = target_score(at::tensor(missing, at::kLong));
   request.tap_gradients = true;
   Outputs outputs = network_.run(baseline_.expand(many).contiguous(), request);
-  passes_ += n;
   if (start_.empty()) {
     for (const at::Tensor& tap : outputs.taps) start_.push_back(tap.narrow(0, 0, 1).clone());
     start_scores_ = outputs.logits[0].clone();

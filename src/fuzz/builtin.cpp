@@ -11,6 +11,7 @@ const std::vector<GuideEntry>& guide_entries() {
     all.push_back(random_guide_entry());
     all.push_back(none_guide_entry());
     all.push_back(deephunter_guide_entry());
+    all.push_back(nsgen_guide_entry());
     return all;
   }();
   return entries;

@@ -14,6 +14,7 @@ GuideEntry criterion_guide_entry(const CriterionRegistry::Entry& criterion);
 GuideEntry random_guide_entry();
 GuideEntry none_guide_entry();
 GuideEntry deephunter_guide_entry();
+GuideEntry nsgen_guide_entry();
 GuideTraits guide_traits(const std::string& name);
 
 using SchedulerEntry = SchedulerRegistry::Entry;

@@ -9,13 +9,24 @@ namespace {
 
 class GuideTest : public ::testing::Test {
  protected:
-  GuideTest() : corpus_(nullptr, 1 << 20) {}
+  // All inputs are seeds, too; what is judged counts as made of one of the first.
+  GuideTest() : corpus_(nullptr, 1 << 20) {
+    for (std::int64_t i = 0; i < subject_.data.size(); ++i)
+      corpus_.add_seed(subject_.data.labels[i].item<std::int64_t>(), 0, subject_.data.images[i]);
+  }
 
   Judged judged(std::int64_t first, std::int64_t count) {
     at::Tensor images = subject_.data.images.narrow(0, first, count);
     Judged result{images, {}, {}, subject_.tracer->trace(images), {}, {}, {}, {}, corpus_};
     result.logits = result.traces.logits;
     result.predicted = result.traces.predicted;
+    for (std::int64_t i = first; i < first + count; ++i) {
+      std::int64_t parent = i % 7 + 1;
+      result.labels.push_back(corpus_.at(parent).label);
+      result.parents.push_back(parent);
+      result.seeds.push_back(parent);
+      result.iterations.push_back(i);
+    }
     return result;
   }
   std::unique_ptr<Guide> make(const std::string& spec) {

@@ -29,6 +29,13 @@ Method nlc() {
   return method;
 }
 
+// Algorithm 1: a seed gives mutants until one is kept.
+Method nsgen() {
+  Method method = by_guide("nsgen", "keeps what is decided for other reasons, said in words (NSGen)", "nsgen");
+  method.settings.stop_at_kept = true;
+  return method;
+}
+
 // A search through gradients finds at its first try what it can find: every seed is tried once before any again.
 Method by_search(const std::string& name, const std::string& help, std::int64_t energy) {
   Method method = by_guide(name, help, "nc");
@@ -56,6 +63,7 @@ const std::vector<Method>& methods() {
       by_guide("dh-d", "the same with the differentiable ones (the Revisiting study)", "deephunter:group=d"),
       by_guide("dh-n", "the same with the others", "deephunter:group=n"),
       nlc(),
+      nsgen(),
       by_search("deepxplore", "inputs on which models differ: --with names the others", 3),
       by_search("dlfuzz", "a few steps along the gradient to other classes and chosen neurons", 4),
       deepsensor(),

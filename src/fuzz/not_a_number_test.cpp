@@ -89,6 +89,7 @@ TEST_F(NotANumberTest, ThreadsAndSessionsChangeNothing) {
 TEST_F(NotANumberTest, AGuideSeesFiniteRowsOnly) {
   Corpus corpus(nullptr, 1 << 20);
   testing::Subject finite;
+  corpus.add_seed(0, 0, finite.data.images[0]);
   for (const std::string& name : guides().names()) {
     auto profile = learn_profile(*finite.tracer, guide_criteria(Spec::parse(name)), finite.data, 0, 0);
     GuideContext context{*finite.tracer, profile, finite.data, {}, 0, "mutate"};
@@ -100,6 +101,11 @@ TEST_F(NotANumberTest, AGuideSeesFiniteRowsOnly) {
       Judged result{images, {}, {}, finite.tracer->trace(images), {}, {}, {}, {}, corpus};
       result.logits = result.traces.logits;
       result.predicted = result.traces.predicted;
+      auto rows = static_cast<std::size_t>(images.size(0));
+      result.labels.assign(rows, 0);
+      result.parents.assign(rows, 1);
+      result.seeds.assign(rows, 1);
+      result.iterations.assign(rows, 1);
       if (!needs.traces) result.traces = Traces();
       return result;
     };

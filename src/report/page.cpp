@@ -97,7 +97,7 @@ Json page_yields(const std::vector<YieldRecord>& rows) {
 std::vector<std::unique_ptr<Section>> page_sections() {
   std::vector<std::unique_ptr<Section>> sections;
   for (auto* make : {make_summary_section, make_robustness_section, make_growth_section, make_confusion_section,
-                     make_yields_section, make_quality_section, make_gallery_section})
+                     make_yields_section, make_reasons_section, make_quality_section, make_gallery_section})
     sections.push_back(make());
   return sections;
 }

@@ -43,6 +43,7 @@ std::unique_ptr<Section> make_confusion_section();
 std::unique_ptr<Section> make_yields_section();
 std::unique_ptr<Section> make_robustness_section();
 std::unique_ptr<Section> make_quality_section();
+std::unique_ptr<Section> make_reasons_section();
 std::unique_ptr<Section> make_gallery_section();
 
 // A file of page/, embedded by CMake; empty if there is none of that name.

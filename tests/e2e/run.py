@@ -290,7 +290,8 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("inspect", "inspect"), ("predict", "predict"), ("cover", "cover"), ("profile", "profile"),
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
-                    ("repair", "repair"), ("select", "select")], helps)
+                    ("repair", "repair"), ("select", "select"), ("describe", "describe"), ("explain", "explain"),
+                    ("calibrate", "calibrate")], helps)
 
 
 @check("every verb has a help check")
@@ -2735,6 +2736,146 @@ def _(w):
 
 # Every verb, and what goes wrong everywhere: one sentence and an exit code each.
 
+topic("nsgen")
+
+LOOK = ["--data", "digits:train[0:500]"]
+NSGEN_LOCK = threading.Lock()
+QUICK = "nsgen:describe=neurons.json,steps=6"
+
+
+def prepare_neurons(w):
+    """Made by whoever comes first; the checks may run side by side."""
+    with NSGEN_LOCK:
+        if not (w / "neurons.json").exists():
+            w.done("describe", "eight.onnx", *LOOK, "-o", "neurons.part", "--page", "neurons.html", "--exemplars", "neurons.ex")
+            os.rename(w / "neurons.part", w / "neurons.json")
+        if not (w / "nsgen-run").exists():
+            w.done("fuzz", "eight.onnx", *TEST, "--method", "nsgen", "--guide", QUICK + ",tau=0.95", "--seeds", 40, "--energy", 8,
+                   "--iterations", 32, "-o", "nsgen-part")
+            os.rename(w / "nsgen-part", w / "nsgen-run")
+
+
+@check("describe says what neurons see, with what speaks for it")
+def _(w):
+    prepare_neurons(w)
+    neurons = json.loads((w / "neurons.json").read_text())
+    expect_equal([layer["tap"] for layer in neurons["layers"]], ["conv1", "conv2"], "the layers")
+    every = [neuron for layer in neurons["layers"] for neuron in layer["neurons"]]
+    expect_equal(len(every), 6 + 16, "the neurons")
+    for neuron in every:
+        expect(neuron["words"] and 0 <= neuron["p"] <= 1 and 0 <= neuron["above"] <= 0.01, f"{neuron}")
+        expect(len(neuron["exemplars"]) == 15 and sorted(neuron["exemplars"], key=lambda e: -e[1]) == neuron["exemplars"],
+               "the exemplars are not sorted")
+        expect(not neuron["sure"] or all(part["p"] < 0.01 for part in neuron["parts"]), f"sure without reason: {neuron}")
+    expect(sum(neuron["sure"] for neuron in every) > len(every) / 2, "most neurons of a LeNet have no name")
+    page = (w / "neurons.html").read_text()
+    expect(page.count("<li ") == len(every) and "data:image/png;base64" in page and "http" not in page, "the page")
+    kept = w.done("describe", "eight.onnx", *LOOK, "-o", "again.json", "--exemplars", "neurons.ex", "--threads", 1)
+    expect("taken from there" in kept.err, "the exemplars were not used")
+    expect_equal((w / "again.json").read_text(), (w / "neurons.json").read_text(), "words by one thread")
+
+
+@check("describe knows the classes of output neurons")
+def _(w):
+    out = json.loads(w.done("describe", "eight.onnx", *LOOK, "--layers", "fc3", "-o", "outputs.json", "--json").out)
+    words = out["layers"][0]["words"]
+    right = sum(said == f"{digit} pictures" for digit, said in enumerate(words))
+    expect(right >= 8, f"only {right} of ten: {words}")
+
+
+@check("describers: formulas, and a list")
+def _(w):
+    out = json.loads(w.done("describe", "eight.onnx", *LOOK, "--layers", "conv1", "--describer", "formula:images=200", "-o", "formula.json",
+                            "--json").out)
+    expect(any(" or " in said or " and " in said or " but not " in said for said in out["layers"][0]["words"]), f"no formula in {out}")
+    listed = [entry["name"] for entry in json.loads(w.done("describe", "--list", "--json").out)["describers"]]
+    expect({"dissect", "formula"} <= set(listed), f"{listed}")
+
+
+@check("calibrate records a threshold, and the guide uses it")
+def _(w):
+    prepare_neurons(w)
+    found = json.loads(w.done("calibrate", "eight.onnx", "--describe", "neurons.json", *LOOK, "--guide", QUICK, "-o", "tau.json", "--json").out)
+    expect_equal(found["mutants"], 95 * found["inputs"], "the mutants")
+    expect(found["below"] <= 0.25 and found["tau"] == found["quartiles"][0] and -1 <= found["correlation"]["r"] < 0, f"{found}")
+    again = json.loads(w.done("calibrate", "eight.onnx", "--describe", "neurons.json", *LOOK, "--guide", QUICK, "-o", "tau2.json", "--json",
+                              "--threads", 1).out)
+    expect_equal((w / "tau2.json").read_text(), (w / "tau.json").read_text(), "what one thread finds")
+    expect_equal(again["tau"], found["tau"], "the threshold")
+    result = w.done("fuzz", "eight.onnx", *TEST, "--method", "nsgen", "--guide", "nsgen:describe=tau.json,steps=6", "--seeds", 10, "--iterations",
+                    4, "--energy", 4, "-o", "nsgen-tau")
+    expect("is found on mutants" not in result.err, "it calibrated again")
+    with sqlite3.connect(w / "nsgen-tau/campaign.db") as store:
+        said = [json.loads(row[0]) for row in store.execute("SELECT metadata FROM inputs WHERE metadata != ''")]
+    expect(all(abs(entry["threshold"] - found["tau"]) < 1e-12 and entry["similarity"] < found["tau"] for entry in said), f"{said[:2]}")
+
+
+@check("fuzz --method nsgen keeps reasons, and needs no file")
+def _(w):
+    prepare_neurons(w)
+    faults = json.loads(w.done("faults", "nsgen-run", "--json").out)
+    with_reasons = [fault for fault in faults["faults"] if "reasons" in json.dumps(fault)]
+    expect(with_reasons and len(with_reasons) == len(faults["faults"]), "faults without reasons")
+    w.done("report", "nsgen-run", "-o", "nsgen.html")
+    expect("a photo of a " in (w / "nsgen.html").read_text(), "the page does not show reasons")
+    result = w.done("fuzz", "eight.onnx", "--data", "digits:test[0:60]", "--method", "nsgen", "--guide", "nsgen:steps=2", "--seeds", 10,
+                    "--iterations", 2, "--energy", 2, "-o", "nsgen-alone")
+    expect("no descriptions of neurons are given" in result.err and "no threshold is known" in result.err, result.err[-500:])
+    w.done("check", "nsgen-run", "--no-lineages")
+
+
+@check("explain prints a path and draws it")
+def _(w):
+    prepare_neurons(w)
+    write_png(w / "why.png", 28, 28, lambda x, y: (255 if 12 <= x <= 15 and 4 <= y <= 23 else 0,), colours=0)
+    for form, begins in (("png", b"\x89PNG"), ("svg", b"<svg "), ("html", b"<!doctype html>")):
+        result = w.done("explain", "eight.onnx", "./why.png", "--describe", "neurons.json", "-o", f"why-{form}.{form}")
+        expect((w / f"why-{form}.{form}").read_bytes().startswith(begins), f"no {form}")
+    expect("a photo of a " in result.out and "conv1" in result.out and "conv2" in result.out, result.out)
+    data = json.loads(w.done("explain", "eight.onnx", "./why.png", "--describe", "neurons.json", "--target", 3, "--json").out)
+    expect_equal([data["inputs"][0]["target"], len(data["inputs"][0]["path"])], ["3", 2], "target and path")
+    fault = json.loads(w.done("faults", "nsgen-run", "--json").out)["faults"][0]["id"]
+    pair = json.loads(w.done("explain", "nsgen-run", "--fault", fault, "--describe", "neurons.json", "-o", "fault.svg", "--json").out)
+    expect(len(pair["inputs"]) == 2 and pair["similarity"] < 1 and "parts_at" in pair, f"{pair}")
+    alone = w.done("explain", "one.onnx", "./why.png")
+    expect("nobody described" in alone.err and "neuron " in alone.out, alone.err[-300:])
+    w.refused(2, "explain", "eight.onnx", "./why.png", "--describe", "neurons.json", "-o", "why.jpg", names=".svg")
+    w.refused(2, "explain", "nsgen-run", names="--fault")
+    w.refused(2, "explain", "eight.onnx", "./why.png", "--target", "cat", names="cat")
+
+
+def bad_neurons(w, name, make, mentions):
+    prepare_neurons(w)
+    path = w / f"bad-{name}.json"
+    make((w / "neurons.json").read_bytes(), path)
+    for verb in (["explain", "eight.onnx", "digits:test[0]", "--describe", path.name],
+                 ["calibrate", "eight.onnx", "--describe", path.name, *LOOK, "-o", "bad.out"],
+                 ["fuzz", "eight.onnx", *TEST, "--guide", f"nsgen:describe={path.name},tau=0.9", "-o", f"bad-{name}"]):
+        w.refused(3, *verb, names=mentions)
+    expect(not (w / "bad.out").exists(), "something was written")
+
+
+add_checks("bad descriptions", [
+    ("cut", "cut", lambda good, path: path.write_bytes(good[:len(good) // 2]), "cut short"),
+    ("empty", "empty", lambda good, path: path.write_bytes(b""), "cut short"),
+    ("noise", "noise", lambda good, path: path.write_bytes(noise(5000)), "bad-noise.json"),
+    ("another format", "format", lambda good, path: path.write_bytes(b'{"format": "x"}'), "no description"),
+    ("missing", "missing", lambda good, path: None, "bad-missing.json"),
+    ("a layer too small", "layer", lambda good, path: path.write_text(json.dumps({**json.loads(good), "layers": [
+        {**layer, "neurons": layer["neurons"][1:]} for layer in json.loads(good)["layers"]]})), "no layer"),
+], bad_neurons)
+
+
+@check("descriptions of another model are refused")
+def _(w):
+    prepare_neurons(w)
+    w.refused(3, "explain", "one.onnx", "digits:test[0]", "--describe", "neurons.json", names="another model")
+    w.refused(3, "fuzz", "one.onnx", *TEST, "--guide", QUICK + ",tau=0.9", "-o", "bad-model", names="another model")
+    w.refused(3, "describe", "one.onnx", *LOOK, "--exemplars", "neurons.ex", "-o", "bad-ex.json", names="another model")
+    (w / "cut.ex").write_bytes((w / "neurons.ex").read_bytes()[:5000])
+    w.refused(3, "describe", "eight.onnx", *LOOK, "--exemplars", "cut.ex", "-o", "bad-ex.json", names="cut.ex")
+
+
 topic("mishaps")
 
 Habit = collections.namedtuple("Habit", "verb kind command writes", defaults=[True])  # writes: to a file that {output} names
@@ -2773,6 +2914,10 @@ HABITS = [
     Habit("quality", "campaign", ["quality", "eight.onnx", "--tests", "{input}", "--metrics", "mr", "-o", "{output}"]),
     Habit("quality --clever", "model", ["quality", "{input}", *TEST, "--clever", "--inputs", 1, "--batches", 2, "--samples", 4, "-o",
                                         "{output}"]),
+    Habit("describe", "model", ["describe", "{input}", *TEST, "--layers", "conv1", "-o", "{output}"]),
+    Habit("calibrate", "model", ["calibrate", "{input}", "--describe", "mishap.neurons", "--data", "digits:test[0:20]", "--guide",
+                                 "nsgen:steps=1", "-o", "{output}"]),
+    Habit("explain", "model", ["explain", "{input}", "digits:test[0]", "--describe", "mishap.neurons", "--as", "svg", "-o", "{output}"]),
     Habit("check", "campaign", ["check", "{input}", "--no-lineages", "--junit", "{output}"]),
 ]
 GOOD = {None: "", "model": "eight.onnx", "data": "./mishap.npz", "campaign": "mishap-run"}
@@ -2789,6 +2934,7 @@ def prepare_mishaps(w):
         if not (w / "mishap.npz").exists():
             w.done(*fuzz(folder="mishap-run", guide="random"))
             w.done(*fuzz(folder="mishap-other", guide="tknc"))
+            w.done("describe", "eight.onnx", "--data", "digits:test[0:40]", "--layers", "conv1", "-o", "mishap.neurons")
             w.done("data", "export", "digits:test[0:40]", "--to", "npz", "-o", "mishap.npz")
 
 

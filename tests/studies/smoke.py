@@ -13,6 +13,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WANTED = {
+    "nsgen": ["nsgen.md", "nsgen.csv", "nsgen-layers.svg"],
     "guides": ["guides.md", "guides.csv", "guides.svg"],
     "nss": ["nss.md", "nss.csv", "nss-rates.svg"],
     "revisiting": ["revisiting.md", "revisiting.csv", "revisiting-coverage.svg", "revisiting-quality.svg"],

@@ -57,7 +57,8 @@ class Conductance {
   const std::vector<int>& taps() const { return taps_; }
   const ConductanceOptions& options() const { return options_; }
   const at::Tensor& baseline() const { return baseline_; }  // [1, ...] float, on the scale of files
-  std::int64_t passes() const { return passes_; }           // forward and backward, of one input each
+  // Forward and backward, of one input each; the baseline's, which are few, do not count.
+  std::int64_t passes() const { return passes_; }
 
  private:
   Conductances run(const at::Tensor& images, const at::Tensor& targets, bool full);

@@ -1,0 +1,35 @@
+// Networks whose neurons were planted, and pictures to look at them with, for tests.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "galvani/base/error.h"
+#include "galvani/data/dataset.h"
+#include "galvani/model/network.h"
+
+namespace galvani::testing {
+
+// Coloured rectangles and discs on grounds of other colours, 3x32x32; the class is the kind of the largest shape's
+// colour: warm, cold or grey.
+Dataset scenes(std::int64_t n, std::uint64_t seed);
+
+// Neurons of `planted.conv`, in order: red, vertical edges that get brighter to the right, horizontal edges that get
+// brighter downwards, blue, brightness in the upper left quarter alone, nothing at all. Three classes by the mean of
+// red and blue.
+std::unique_ptr<Network> planted_network();
+
+template <class Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace galvani::testing

@@ -1,0 +1,118 @@
+#include <torch/script.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "galvani/base/files.h"
+#include "galvani/base/rng.h"
+#include "semantics/testing.h"
+
+namespace galvani::testing {
+namespace {
+
+constexpr std::int64_t kSide = 32;
+
+struct Paint {
+  int red, green, blue;
+};
+
+Paint paint_of(std::int64_t kind, Rng& rng) {
+  auto strong = [&] { return static_cast<int>(rng.between(170, 240)); };
+  auto weak = [&] { return static_cast<int>(rng.between(10, 60)); };
+  if (kind == 0) return {strong(), weak(), weak()};
+  if (kind == 1) return {weak(), weak(), strong()};
+  auto grey = static_cast<int>(rng.between(20, 240));
+  return {grey, grey, grey};
+}
+
+void draw(std::uint8_t* image, const Paint& paint, Rng& rng, bool large) {
+  std::int64_t size = large ? rng.between(12, 18) : rng.between(3, 7);
+  std::int64_t y0 = rng.between(0, kSide - size);
+  std::int64_t x0 = rng.between(0, kSide - size);
+  bool disc = rng.chance(0.5);
+  double radius = static_cast<double>(size) / 2;
+  for (std::int64_t y = y0; y < y0 + size; ++y) {
+    for (std::int64_t x = x0; x < x0 + size; ++x) {
+      double dy = static_cast<double>(y - y0) + 0.5 - radius;
+      double dx = static_cast<double>(x - x0) + 0.5 - radius;
+      if (disc && dx * dx + dy * dy > radius * radius) continue;
+      const int values[3] = {paint.red, paint.green, paint.blue};
+      for (int c = 0; c < 3; ++c) image[(c * kSide + y) * kSide + x] = static_cast<std::uint8_t>(values[c]);
+    }
+  }
+}
+
+}  // namespace
+
+Dataset scenes(std::int64_t n, std::uint64_t seed) {
+  Dataset data;
+  data.name = "scenes";
+  data.class_names = {"warm", "cold", "grey"};
+  data.images = at::empty({n, 3, kSide, kSide}, at::kByte);
+  data.labels = at::empty({n}, at::kLong);
+  for (std::int64_t i = 0; i < n; ++i) {
+    Rng rng = Rng(seed).derive(static_cast<std::uint64_t>(i));
+    auto* image = data.images.data_ptr<std::uint8_t>() + i * 3 * kSide * kSide;
+    Paint ground = paint_of(2, rng);
+    for (std::int64_t p = 0; p < kSide * kSide; ++p) {
+      auto noise = static_cast<int>(rng.between(-8, 8));
+      const int values[3] = {ground.red, ground.green, ground.blue};
+      for (int c = 0; c < 3; ++c)
+        image[c * kSide * kSide + p] = static_cast<std::uint8_t>(std::clamp(values[c] + noise, 0, 255));
+    }
+    std::int64_t kind = i % 3;
+    draw(image, paint_of(kind, rng), rng, true);
+    for (int k = 0; k < 2; ++k) draw(image, paint_of(rng.between(0, 2), rng), rng, false);
+    data.labels.data_ptr<std::int64_t>()[i] = kind;
+  }
+  return data;
+}
+
+std::unique_ptr<Network> planted_network() {
+  // The image, and once more with all but its upper left quarter black.
+  at::Tensor mask = at::zeros({1, 1, kSide, kSide});
+  mask.slice(2, 0, kSide / 2).slice(3, 0, kSide / 2).fill_(1);
+  at::Tensor weight = at::zeros({6, 6, 3, 3});
+  auto at_centre = [&](int neuron, int channel, double value) { weight[neuron][channel][1][1] = value; };
+  at_centre(0, 0, 1);
+  at_centre(0, 1, -0.6);
+  at_centre(0, 2, -0.6);
+  for (int c = 0; c < 3; ++c) {
+    for (int k = 0; k < 3; ++k) {
+      weight[1][c][k][0] = -1.0 / 9;
+      weight[1][c][k][2] = 1.0 / 9;
+      weight[2][c][0][k] = -1.0 / 9;
+      weight[2][c][2][k] = 1.0 / 9;
+    }
+    at_centre(4, c + 3, 1.0 / 3);
+  }
+  at_centre(3, 2, 1);
+  at_centre(3, 0, -0.6);
+  at_centre(3, 1, -0.6);
+  at::Tensor head = at::zeros({3, 6});
+  head[0][0] = 30;
+  head[1][3] = 30;
+  at::Tensor bias = at::zeros({3});
+  bias[2] = 1.5;
+  torch::jit::Module module("planted");
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.register_parameter("mask", mask, false);
+  module.register_parameter("weight", weight, false);
+  module.register_parameter("head", head, false);
+  module.register_parameter("bias", bias, false);
+  module.define(
+      "def forward(self, x):\n"
+      "  y = torch.cat([x, x * self.mask], 1)\n"
+      "  z = torch.conv2d(y, self.weight)\n"
+      "  a = torch.relu(z)\n"
+      "  m = torch.mean(a.flatten(2), 2)\n"
+      "  return torch.matmul(m, self.head.t()) + self.bias\n");
+  TemporaryFolder folder;
+  module.save((folder / "planted.pt").string());
+  Network::Options options;
+  options.execution = {16, false};
+  options.data_shape = {3, kSide, kSide};
+  return Network::load(folder / "planted.pt", options);
+}
+
+}  // namespace galvani::testing

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""NSGen: do reasons in words find more faults than coverage? The tables of Huang et al. (TOSEM 2024), with controls.
+
+usage: ./dev study nsgen --scale smoke|small|paper        docs/studies.md says what is done and why
+
+This file makes the measurements; nsgen_results.py makes tables and figures of them.
+"""
+import dataclasses
+
+import common
+import nsgen_results
+
+COVERAGE = ("nc", "kmnc", "nbc", "snac", "tknc", "tknp", "cc", "lsc", "dsc", "mdsc", "cac", "nlc")
+# What is left out of NSGen, and what of it alone is kept: the paper's ablations, and controls of ours.
+VARIANTS = {"without choice": "select=all", "without words": "text=off", "label alone": "words=label", "neurons alone": "words=neurons"}
+RESNET_PREPROCESSING = ("--mean", ".485,.456,.406", "--std", ".229,.224,.225")
+
+
+@dataclasses.dataclass(frozen=True)
+class Amounts:
+    train: int          # images to train on, and for profiles
+    epochs: int
+    look: int           # training images that neurons are described with
+    tests: int          # test images that seeds are chosen from
+    seeds: int
+    energy: int         # mutants of a pick at most: it ends with the first that is kept
+    iterations: int     # picks
+    outputs: int        # of table 12
+    time: str           # of the comparison at equal time
+    share: str          # of each class, for the threshold
+    shares: tuple       # of table 9
+    flow: str           # how conductance is measured
+    layers: tuple       # of figure 6; others than all
+    counts: tuple       # of table 6: pictures a neuron
+    guides: tuple       # of table 3
+    repair: tuple       # epochs, clean images; nothing: table 13 is left out
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    data: str
+    model: str
+    seed: int
+    amounts: Amounts
+    parts: str           # which tables: letters of TABLES
+    given: str = ""      # a model that is not trained here
+
+    @property
+    def place(self):
+        """Of what all seeds of a model share."""
+        return f"{self.data}-{self.model}"
+
+    @property
+    def name(self):
+        return f"{self.place}-{self.seed}"
+
+    @property
+    def train(self):
+        return f"{self.data}:train[0:{self.amounts.train}]"
+
+    @property
+    def tests(self):
+        return f"{self.data}:test[0:{self.amounts.tests}]"
+
+    @property
+    def onnx(self):
+        return self.given or f"{self.place}/model.onnx"
+
+    @property
+    def preprocessing(self):
+        return RESNET_PREPROCESSING if self.given else ()
+
+    @property
+    def outputs_layer(self):
+        return {"lenet1": "fc1", "lenet5": "fc3", "resnet20": "linear"}[self.model]
+
+
+TABLES = {"a": "guides", "b": "equal_time", "c": "equal_outputs", "d": "variants", "e": "encoders", "f": "layers", "g": "labels", "h": "thresholds",
+          "i": "counts", "j": "repaired"}
+SMOKE = Amounts(train=3000, epochs=2, look=400, tests=300, seeds=40, energy=6, iterations=24, outputs=20, time="5s", share="0.4%",
+                shares=("0.4%", "0.8%"), flow="steps=4", layers=(1,), counts=(1, 15), guides=("nc", "nlc"), repair=(1, 300))
+SMALL = Amounts(train=20000, epochs=5, look=2000, tests=2000, seeds=500, energy=16, iterations=600, outputs=300, time="60s", share="0.1%",
+                shares=("0.1%", "0.2%", "0.3%"), flow="steps=16,rule=trapezoid", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20),
+                guides=("nc", "kmnc", "nbc", "snac", "tknc", "cc", "nlc"), repair=(3, 2000))
+SMALL_COLOUR = dataclasses.replace(SMALL, look=1000, tests=1000, seeds=300, energy=8, iterations=150, outputs=80, time="60s", share="0.04%",
+                                   guides=("nc", "kmnc", "nlc"), layers=(1, 3), counts=(1, 15), repair=())
+PAPER = Amounts(train=60000, epochs=10, look=60000, tests=10000, seeds=1000, energy=64, iterations=10000, outputs=1000, time="6h", share="1%",
+                shares=("1%", "2%", "3%", "4%", "5%"), flow="steps=50", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20), guides=COVERAGE,
+                repair=(10, 10000))
+
+
+def subjects(scale, resnet20):
+    if scale == "smoke":
+        return [Subject("digits", "lenet5", seed, SMOKE, parts) for seed, parts in ((1, "abcdefghij"), (2, "a"))]
+    repeats = 5
+    if scale == "small":
+        lenets = [Subject("mnist", "lenet5", seed, SMALL, "abcdefghij" if seed == 1 else "abcde") for seed in range(1, repeats + 1)]
+        return lenets + [Subject("cifar10", "resnet20", seed, SMALL_COLOUR, "abcdefghi" if seed == 1 else "abcd", resnet20)
+                         for seed in range(1, repeats + 1) if resnet20]
+    colour = dataclasses.replace(PAPER, train=50000, look=50000)
+    return [Subject("mnist", "lenet5", seed, PAPER, "abcdefghij") for seed in range(1, repeats + 1)] + \
+           [Subject("cifar10", "resnet20", seed, colour, "abcdefghij", resnet20) for seed in range(1, repeats + 1) if resnet20]
+
+
+class Measurements:
+    def __init__(self, study, text_encoders):
+        self.study = study
+        self.text_encoders = text_encoders
+
+    def shared(self, subject, name, verb, *arguments, output=None, writes=(), model=None):
+        """A step that all seeds of a model share."""
+        return self.study.step(f"{subject.place}/{name}", verb, model or subject.onnx, *arguments, *subject.preprocessing, "--seed", 1,
+                               output=output, writes=writes)
+
+    def step(self, subject, name, verb, *arguments, output=None, model=None):
+        return self.study.step(f"{subject.name}/{name}", verb, model or subject.onnx, *arguments, *subject.preprocessing, "--seed",
+                               subject.seed, output=output)
+
+    def prepare(self, subject):
+        """The model, what its neurons see, and the thresholds of all that is compared."""
+        amounts = subject.amounts
+        if subject.given:
+            accuracy = self.shared(subject, "model", "predict", "--data", subject.tests)["accuracy"]
+        else:
+            accuracy = self.shared(subject, "model", "train", "--data", subject.train, "--test", subject.tests, "--epochs", amounts.epochs,
+                                   output=".onnx", model=subject.model)["accuracy"]
+        described = self.shared(subject, "neurons", "describe", "--data", f"{subject.data}:train[0:{amounts.look}]", output=".json")
+        found = {option: self.calibrated(subject, option) for option in self.options(subject)}
+        return {"accuracy": accuracy, "neurons": described["neurons"], "named": described["named"], "thresholds": found}
+
+    def options(self, subject):
+        """Options of paths that a campaign is run with, besides the usual ones."""
+        amounts = subject.amounts
+        every = {"": "", **{name: option for name, option in VARIANTS.items()}}
+        if "e" in subject.parts:
+            every.update({encoder: f"encoder={encoder}" for encoder in self.text_encoders if encoder != "hash"})
+        if "f" in subject.parts:
+            every.update({f"{k} layers": f"layers={k}" for k in amounts.layers})
+        if "g" in subject.parts:
+            every.update({f"{k} labels": f"labels={k}" for k in (2, 3)})
+        return tuple(every.values())
+
+    def guide(self, subject, option):
+        return f"nsgen:describe={subject.place}/neurons.json,{subject.amounts.flow}" + (f",{option}" if option else "")
+
+    def calibrated(self, subject, option, share=None):
+        name = f"tau-{option or 'usual'}-{share or subject.amounts.share}".replace("=", "-").replace("%", "")
+        return self.shared(subject, name, "calibrate", "--describe", f"{subject.place}/neurons.json", "--data", subject.train, "--guide",
+                           self.guide(subject, option), "--share", share or subject.amounts.share, output=".out.json")
+
+    def campaign(self, subject, name, guide, *budget):
+        """What came of a campaign whose picks end with the first mutant that is kept, as in the paper's loop."""
+        profile = ("--train", subject.train) if guide in COVERAGE else ()
+        said = self.step(subject, name, "fuzz", "--data", subject.tests, *profile, "--guide", guide, "--generator", "mutate", "--scheduler",
+                         "decay", "--stop-at-kept", "--seeds", subject.amounts.seeds, "--energy", subject.amounts.energy, *budget, output="")
+        return {key: said[key] for key in ("kept_faults", "outputs", "rft", "fre", "classes", "oi", "faults", "distinct_faults", "valid",
+                                           "seconds", "covered", "coverable", "passes", "iterations")}
+
+    def nsgen(self, subject, name, option, *budget):
+        tau = self.calibrated(subject, option)["tau"]
+        return self.campaign(subject, name, f"{self.guide(subject, option)},tau={tau!r}", *budget)
+
+    # Tables 3 and 4: as many picks for every guide.
+    def guides(self, subject):
+        budget = ("--iterations", subject.amounts.iterations)
+        found = {guide: self.campaign(subject, f"guide-{guide}", guide, *budget) for guide in (*subject.amounts.guides, "random")}
+        return {**found, "nsgen": self.nsgen(subject, "guide-nsgen", "", *budget)}
+
+    # The same by the clock: paths cost many passes, so NSGen sees fewer mutants.
+    def equal_time(self, subject):
+        budget = ("--time", subject.amounts.time)
+        found = {guide: self.campaign(subject, f"time-{guide}", guide, *budget) for guide in ("nlc", "random")}
+        return {**found, "nsgen": self.nsgen(subject, "time-nsgen", "", *budget)}
+
+    # Table 12: as many outputs.
+    def equal_outputs(self, subject):
+        amounts = subject.amounts
+        budget = ("--outputs", amounts.outputs, "--iterations", 20 * amounts.outputs, "--reset-when-full")
+        found = {guide: self.campaign(subject, f"outputs-{guide}", guide, *budget) for guide in (*amounts.guides, "random")}
+        return {**found, "nsgen": self.nsgen(subject, "outputs-nsgen", "", *budget),
+                "label alone": self.nsgen(subject, "outputs-label", VARIANTS["label alone"], *budget)}
+
+    # Table 11, and how much of NSGen is that the label changed.
+    def variants(self, subject):
+        budget = ("--iterations", subject.amounts.iterations)
+        found = {name: self.nsgen(subject, f"variant-{option}".replace("=", "-"), option, *budget) for name, option in VARIANTS.items()}
+        return {"nsgen": self.nsgen(subject, "guide-nsgen", "", *budget), **found}
+
+    # Table 5.
+    def encoders(self, subject):
+        budget = ("--iterations", subject.amounts.iterations)
+        return {encoder: self.nsgen(subject, "guide-nsgen" if encoder == "hash" else f"encoder-{encoder}",
+                                    "" if encoder == "hash" else f"encoder={encoder}", *budget) for encoder in self.text_encoders}
+
+    # Figure 6.
+    def layers(self, subject):
+        budget = ("--iterations", subject.amounts.iterations)
+        found = {k: self.nsgen(subject, f"layers-{k}", f"layers={k}", *budget) for k in subject.amounts.layers}
+        return {**found, "all": self.nsgen(subject, "guide-nsgen", "", *budget)}
+
+    # Table 8.
+    def labels(self, subject):
+        budget = ("--iterations", subject.amounts.iterations)
+        return {1: self.nsgen(subject, "guide-nsgen", "", *budget),
+                **{k: self.nsgen(subject, f"labels-{k}", f"labels={k}", *budget) for k in (2, 3)}}
+
+    # Table 9, and figure 7: how similarity and failure go together.
+    def thresholds(self, subject):
+        return {share: self.calibrated(subject, "", share) for share in subject.amounts.shares}
+
+    # Table 6: how many output neurons get the name of their class, by the number of pictures and by describer.
+    def counts(self, subject):
+        found = {}
+        for describer in ("dissect", "formula"):
+            for count in subject.amounts.counts:
+                said = self.shared(subject, f"outputs-{describer}-{count}", "describe", "--data", f"{subject.data}:train[0:{subject.amounts.look}]",
+                                   "--layers", subject.outputs_layer, "--count", count, "--describer", describer, output=".json")
+                found[f"{describer}, {count}"] = said["layers"][0]["words"]
+        return found
+
+    # Table 13: faults of one half of the tests mend the model; the other half and attacks on it say by how much.
+    def repaired(self, subject):
+        epochs, clean = subject.amounts.repair
+        half = f"{subject.data}:test[{clean}:{2 * clean}]"
+        models = {"original": subject.onnx}
+        rate = ("--optimizer", "sgd:lr=0.001") if subject.given else ()
+        for method in ("nsgen", "nlc", "random"):
+            exported = self.study.step(f"{subject.name}/{method}-tests", "export", f"{subject.name}/guide-{method}", "--distinct", "--to", "npz",
+                                       output=".npz")["exported"]
+            if exported < 2:
+                continue
+            self.step(subject, f"repaired-{method}", "repair", "--tests", f"{subject.name}/{method}-tests.npz", "--data", subject.train, "--clean",
+                      half, "--held-out", 0, "--per-seed", 0, "--epochs", epochs, "--control", "none", *rate, output=".onnx")
+            models[method] = f"{subject.name}/repaired-{method}.onnx"
+        self.step(subject, "plain", "train", "--data", subject.train, "--test", half, "--epochs", epochs, *(rate or ("--optimizer", "sgd:lr=0.01")),
+                  output=".onnx")
+        models["as much training"] = f"{subject.name}/plain.onnx"
+        return {name: self.withstood(subject, name, model, half) for name, model in models.items()}
+
+    def withstood(self, subject, name, model, half):
+        found = {"clean": self.step(subject, f"clean-{name}".replace(" ", "-"), "predict", "--data", half, model=model)["accuracy"]}
+        eps = "2/255" if subject.data == "cifar10" else "25/255"
+        for attack in ("pgd", "bim"):
+            said = self.step(subject, f"{attack}-{name}".replace(" ", "-"), "attack", "--data", half, "--method", f"{attack}:steps=10", "--eps", eps,
+                             output="", model=model)
+            found[attack] = found["clean"] * (1 - sum(c["broken"] for c in said["classes"]) / max(said["tried"], 1))
+        return found
+
+
+def main():
+    parser = common.arguments(__doc__.split("\n")[0], ("smoke", "small", "paper"))
+    parser.set_defaults(jobs=1)  # nothing else shall take a campaign's time
+    parser.add_argument("--resnet20", default=common.ROOT.parent / "shared/data/resnet20-cifar10.onnx",
+                        help="a ResNet-20 of CIFAR-10 (default: ../shared/data/resnet20-cifar10.onnx); left out where there is none")
+    parser.add_argument("--encoders", default="hash", help="of texts, for table 5: hash,glove,minilm (default: hash)")
+    given = parser.parse_args()
+    study, output = common.open_study("nsgen", given)
+    resnet20 = str(given.resnet20) if common.pathlib.Path(given.resnet20).is_file() else ""
+    all_subjects = subjects(given.scale, resnet20)
+    measurements = Measurements(study, given.encoders.split(","))
+    missing = {}
+
+    def tried(table, subject):
+        try:
+            return getattr(measurements, table)(subject)
+        except common.Missing:
+            missing.setdefault(table, []).append(subject.name)
+            return None
+    tasks = [("prepare", s) for s in all_subjects if s.seed == 1]
+    tasks += sorted(((TABLES[letter], s) for s in all_subjects for letter in s.parts), key=lambda t: (bool(t[1].given), t[1].seed))
+    found = {table: [] for table in ("prepare", *TABLES.values())}
+    for table, subject in tasks:
+        result = tried(table, subject)
+        if result is not None:
+            found[table].append((subject, result))
+    nsgen_results.write(study, output, given.scale, found, missing)
+    print(f"{study.steps} steps, {study.repeated} of them from before, {study.seconds / 60:.1f} minutes of steps; results in {output}")
+    return 0
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -1,8 +1,8 @@
 #include "galvani/coverage/criterion.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "coverage/maker.h"

@@ -2655,8 +2655,8 @@ def _(w):
 
 @check("encoders compare texts")
 def _(w):
-    found = similarity(w, "hash", "a photo of a cat", "photos of cats", "blue sky", "")
-    expect_equal([round(row[i], 6) for i, row in enumerate(found["similarity"])], [1, 1, 1, 0], "each with itself")
+    found = similarity(w, "hash", "a photo of a cat", "photos of cats", "blue sky", "!")
+    expect_equal([round(row[i], 6) for i, row in enumerate(found["similarity"])], [1, 1, 1, 0], "each with itself, and nothing with nothing")
     expect(found["similarity"][0][1] > 0.3 > found["similarity"][0][2], str(found))
     # [CLS] red ##ish [SEP]: the mean of (0, 0), (4, 0), (0, 4), (0, 0); "blue" is (0, 3) alone.
     found = similarity(w, text_files(w, "own"), "reddish blue", "RED", "redish", "blue")["similarity"]
@@ -2682,7 +2682,7 @@ def _(w):
     refuses(good.replace("m.onnx", "none.onnx"), "none.onnx")
     refuses(good.replace("tokenizer=bad", "tokenizer=no-such.json"), "no-such.json")
     refuses(good.replace("m.onnx", "vocab.txt"), "bad/vocab.txt")
-    refuses("onnx:model=eight.onnx,tokenizer=bad", "eight.onnx: has no input for the numbers of tokens")
+    refuses("onnx:model=eight.onnx,tokenizer=bad", "eight.onnx: its input 'input' is nothing that a text gives")
     for name, content, why in (("cut.onnx", text_network(ROWS)[:90], "cut.onnx"), ("past.onnx", text_network(ROWS, "past_key_values"), "'past_key_values'"),
                                ("few.onnx", text_network(ROWS[:3]), "few.onnx: fails while running")):
         (w / "bad" / name).write_bytes(content)

@@ -11,9 +11,8 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
-#include "galvani/base/progress.h"
-#include "galvani/base/runtime.h"
 #include "select/builtin.h"
+#include "select/crowd.h"
 #include "select/neighbours.h"
 
 namespace galvani {
@@ -78,7 +77,7 @@ struct Evidence {
 class FusedSelector : public Selector {
  public:
   FusedSelector(const Options& options, const SelectContext& context)
-      : classes_(context.network.info().classes), pool_(context.pool), among_(options.integer("among")) {
+      : classes_(context.network.info().classes), crowd_("fused", context.pool, options.integer("among"), classes_) {
     std::string with = options.text("with");
     training_ = with == "train" || (with == "all" && context.training);
     originals_ = with == "originals" || (with == "all" && context.originals);
@@ -88,24 +87,21 @@ class FusedSelector : public Selector {
       layers_.push_back(encoder);
   }
 
-  bool random() const override { return sampled(); }
+  bool random() const override { return crowd_.sampled(); }
   SelectorNeeds needs() const override {
     SelectorNeeds needs;
     needs.features = layers_;
     needs.training = training_;
     needs.originals = originals_;
-    if (sampled()) needs.sample = static_cast<double>(among_) / static_cast<double>(pool_);
+    needs.sample = crowd_.share();
     return needs;
   }
   std::vector<std::string> notes() const override {
-    if (!sampled()) return {};
-    return {fmt::format("similar inputs of the pool were sought among {} of it", crowd_rows_.size())};
+    if (!crowd_.sampled()) return {};
+    return {fmt::format("similar inputs of the pool were sought among {} of it", crowd_.size())};
   }
 
  private:
-  // Similar inputs are sought in all of a small pool, else in a sample.
-  bool sampled() const { return pool_ > among_; }
-
   void run_train(const TrainingPart& part) override {
     if (part.labels.numel() > 0 && part.labels.min().item<std::int64_t>() < 0)
       bad_input("the training data have inputs without a label, and fused needs every one; or say fused:with=output");
@@ -128,18 +124,18 @@ class FusedSelector : public Selector {
   }
 
   void run_sample(const PoolPart& part) override { remember(evidence_of(part), part.rows); }
-  void run_finish_sample() override { gather(); }
+  void run_finish_sample() override { crowd_.gather(); }
 
   void run(const PoolPart& part, double* scores) override {
     Evidence evidence = evidence_of(part);
-    if (sampled()) return score(evidence, part.rows, scores);
+    if (crowd_.sampled()) return score(evidence, part.rows, scores);
     remember(evidence, part.rows);
     kept_.push_back(std::move(evidence));
     kept_rows_.push_back(part.rows);
   }
   std::vector<std::int64_t> run_order(std::vector<double>& scores) override {
-    if (sampled()) return {};
-    gather();
+    if (crowd_.sampled()) return {};
+    crowd_.gather();
     for (std::size_t i = 0; i < kept_.size(); ++i) {
       check_interrupt();
       score(kept_[i], kept_rows_[i], scores.data() + kept_rows_[i][0]);
@@ -206,70 +202,35 @@ class FusedSelector : public Selector {
 
   // What can be scored may be asked by others.
   void remember(const Evidence& evidence, const std::vector<std::int64_t>& rows) {
-    auto classes = static_cast<std::size_t>(classes_);
-    std::vector<std::int64_t> usable;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (std::isnan(evidence.rest[i])) continue;
-      usable.push_back(static_cast<std::int64_t>(i));
-      crowd_rows_.push_back(rows[i]);
-      auto first = evidence.shares.begin() + static_cast<std::ptrdiff_t>(i * classes);
-      crowd_shares_.insert(crowd_shares_.end(), first, first + classes_);
-    }
-    crowd_parts_.push_back(evidence.features.index_select(0, at::tensor(usable, at::kLong)));
-    crowd_bytes_ += static_cast<std::uint64_t>(crowd_parts_.back().numel()) * 4 * sizeof(float);
-    if (crowd_bytes_ > available_memory())
-      bad_usage("fused compares {} inputs of the pool with each other, for which the memory is too small: take fewer",
-                std::min(pool_, among_));
-  }
-  void gather() {
-    if (crowd_rows_.empty()) return;
-    crowd_ = std::make_unique<NearestSearch>(at::cat(crowd_parts_));
-    crowd_parts_.clear();
+    std::vector<char> usable;
+    for (double rest : evidence.rest) usable.push_back(std::isnan(rest) ? 0 : 1);
+    crowd_.remember(evidence.features, evidence.shares, usable, rows);
   }
 
   void score(const Evidence& evidence, const std::vector<std::int64_t>& rows, double* scores) const {
-    if (!crowd_) return;
-    auto classes = static_cast<std::size_t>(classes_);
     double weight = training_ ? kCrowd : kCrowdUntrained, floor = training_ ? kFloor : kOutputFloor;
-    auto near = neighbours_of(*crowd_, evidence.features, kPoolAsked + 1);
-    std::vector<double> smoothed(classes);
+    auto others = crowd_.others_of(evidence.features, rows, kPoolAsked);
+    std::vector<double> smoothed(static_cast<std::size_t>(classes_));
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (std::isnan(evidence.rest[i])) continue;
-      std::vector<Nearest>& asked = near[i];
-      asked.erase(
-          std::remove_if(asked.begin(), asked.end(), [&](const Nearest& other) { return crowd_row(other) == rows[i]; }),
-          asked.end());
-      asked.resize(std::min<std::size_t>(asked.size(), kPoolAsked));
-      double others = asked.empty() ? 0 : weight / static_cast<double>(asked.size());
-      for (std::size_t c = 0; c < classes; ++c) {
-        smoothed[c] = (asked.empty() ? 1 : 1 - weight) * evidence.shares[i * classes + c];
-        for (const Nearest& other : asked)
-          smoothed[c] += others * crowd_shares_[static_cast<std::size_t>(other.index) * classes + c];
-      }
+      crowd_.smooth(evidence.shares.data() + static_cast<std::ptrdiff_t>(i) * classes_, others[i], weight,
+                    smoothed.data());
       double now = doubt_of(smoothed.data(), classes_, evidence.verdicts[i], floor) + evidence.rest[i];
-      if (!training_) now += log_distance(asked, kDistances);
+      if (!training_) now += log_distance(others[i], kDistances);
       scores[i] = originals_ ? evidence.before[i] + kNow * now : now;
     }
   }
-  std::int64_t crowd_row(const Nearest& other) const { return crowd_rows_[static_cast<std::size_t>(other.index)]; }
 
   std::vector<FeatureNeed> layers_;  // penultimate, and the encoder where that is another
   std::int64_t classes_;
-  std::int64_t pool_;
-  std::int64_t among_;
+  Crowd crowd_;
   bool training_ = false;
   bool originals_ = false;
   std::vector<std::vector<at::Tensor>> known_;  // while learning, by layer
   std::vector<at::Tensor> labels_;
   std::vector<std::unique_ptr<NearestSearch>> searches_;  // by layer
   at::Tensor label_of_;                                   // [training inputs] int64
-  // Inputs of the pool that are asked: all, or a sample.
-  std::vector<std::int64_t> crowd_rows_;
-  std::vector<double> crowd_shares_;
-  std::vector<at::Tensor> crowd_parts_;
-  std::uint64_t crowd_bytes_ = 0;
-  std::unique_ptr<NearestSearch> crowd_;
-  std::vector<Evidence> kept_;  // until all of the pool is there
+  std::vector<Evidence> kept_;                            // until all of the pool is there
   std::vector<std::vector<std::int64_t>> kept_rows_;
 };
 
@@ -284,12 +245,7 @@ SelectorEntry fused_entry() {
             {},
             {},
             {"all", "output", "train", "originals"}},
-           {"among",
-            std::int64_t{20000},
-            "similar inputs are sought among so many of the pool at most, drawn by the seed",
-            1,
-            1e7,
-            {}}},
+           among_option()},
           [](const Options& options, const SelectContext& context) {
             return std::make_unique<FusedSelector>(options, context);
           }};

@@ -1,13 +1,10 @@
 // NNS: the network's probabilities, smoothed over the most similar inputs of the pool, then DeepGini.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-
-#include "galvani/base/error.h"
-#include "galvani/base/progress.h"
-#include "galvani/base/runtime.h"
+#include "galvani/base/interrupt.h"
 #include "select/builtin.h"
+#include "select/crowd.h"
 #include "select/neighbours.h"
 
 namespace galvani {
@@ -17,72 +14,78 @@ class SmoothedSelector : public Selector {
  public:
   SmoothedSelector(const Options& options, const SelectContext& context)
       : need_(feature_of(context.network, options.text("layer"))),
-        pool_(context.pool),
+        classes_(context.network.info().classes),
         k_(options.integer("k")),
-        own_(options.real("own")) {}
+        own_(options.real("own")),
+        crowd_("nns", context.pool, options.integer("among"), classes_) {}
 
+  bool random() const override { return crowd_.sampled(); }
   SelectorNeeds needs() const override {
     SelectorNeeds needs;
     needs.features = {need_};
+    needs.sample = crowd_.share();
     return needs;
+  }
+  std::vector<std::string> notes() const override {
+    if (!crowd_.sampled()) return {};
+    return {fmt::format("similar inputs of the pool were sought among {} of it", crowd_.size())};
   }
 
  private:
-  void run(const PoolPart& part, double*) override {
-    const at::Tensor& features = part.seen.features[0];
-    const at::Tensor& p = part.seen.probabilities;
-    if (!features_.defined()) {
-      // Rows, the same centred, and their probabilities.
-      std::uint64_t bytes =
-          static_cast<std::uint64_t>(pool_) * static_cast<std::uint64_t>(8 * features.size(1) + 4 * p.size(1));
-      if (bytes > available_memory())
-        bad_usage("nns compares the inputs of a pool with each other, which needs {} for {} of them: take fewer",
-                  format_bytes(bytes), pool_);
-      features_ = at::empty({pool_, features.size(1)});
-      probabilities_ = at::empty({pool_, p.size(1)});
-    }
-    FiniteRows rows = finite_unit_rows(features);
-    features_.narrow(0, part.rows[0], rows.values.size(0)).copy_(rows.values);
-    probabilities_.narrow(0, part.rows[0], p.size(0)).copy_(p);
+  struct Part {
+    at::Tensor features;         // [n, width]: rows of length 1
+    std::vector<double> shares;  // [n, classes]
+    std::vector<std::int64_t> rows;
+  };
+
+  static Part part_of(const PoolPart& part) {
+    at::Tensor p = part.seen.probabilities.contiguous();
+    return {finite_unit_rows(part.seen.features[0]).values,
+            {p.data_ptr<float>(), p.data_ptr<float>() + p.numel()},
+            part.rows};
+  }
+  void remember(const Part& part) {
+    crowd_.remember(part.features, part.shares, std::vector<char>(part.rows.size(), 1), part.rows);
+  }
+
+  void run_sample(const PoolPart& part) override { remember(part_of(part)); }
+  void run_finish_sample() override { crowd_.gather(); }
+
+  void run(const PoolPart& part, double* scores) override {
+    Part own = part_of(part);
+    if (crowd_.sampled()) return score(own, scores);
+    remember(own);
+    kept_.push_back(std::move(own));
   }
 
   std::vector<std::int64_t> run_order(std::vector<double>& scores) override {
-    if (!features_.defined()) return {};
-    NearestSearch search(features_);
-    constexpr std::int64_t kRows = 8192;
-    std::int64_t classes = probabilities_.size(1);
-    const auto* p = probabilities_.data_ptr<float>();
-    for (std::int64_t first = 0; first < pool_; first += kRows) {
-      std::int64_t n = std::min(kRows, pool_ - first);
-      auto near = neighbours_of(search, features_.narrow(0, first, n), k_ + 1);
-      for (std::int64_t i = 0; i < n; ++i) {
-        std::vector<double> sum(static_cast<std::size_t>(classes), 0);
-        std::int64_t asked = 0;
-        for (const Nearest& neighbour : near[static_cast<std::size_t>(i)]) {
-          if (neighbour.index == first + i || asked == k_) continue;
-          asked += 1;
-          for (std::int64_t c = 0; c < classes; ++c)
-            sum[static_cast<std::size_t>(c)] += p[neighbour.index * classes + c];
-        }
-        double gini = 1;
-        for (std::int64_t c = 0; c < classes; ++c) {
-          double own = p[(first + i) * classes + c];
-          double mean = asked > 0 ? sum[static_cast<std::size_t>(c)] / static_cast<double>(asked) : own;
-          double smoothed = own_ * own + (1 - own_) * mean;
-          gini -= smoothed * smoothed;
-        }
-        scores[static_cast<std::size_t>(first + i)] = gini;
-      }
+    if (crowd_.sampled()) return {};
+    crowd_.gather();
+    for (const Part& part : kept_) {
+      check_interrupt();
+      score(part, scores.data() + part.rows[0]);
     }
+    kept_.clear();
     return {};
   }
 
+  void score(const Part& part, double* scores) const {
+    auto others = crowd_.others_of(part.features, part.rows, k_);
+    std::vector<double> smoothed(static_cast<std::size_t>(classes_));
+    for (std::size_t i = 0; i < part.rows.size(); ++i) {
+      crowd_.smooth(part.shares.data() + static_cast<std::ptrdiff_t>(i) * classes_, others[i], 1 - own_,
+                    smoothed.data());
+      scores[i] = 1;
+      for (double share : smoothed) scores[i] -= share * share;
+    }
+  }
+
   FeatureNeed need_;
-  std::int64_t pool_;
+  std::int64_t classes_;
   std::int64_t k_;
   double own_;
-  at::Tensor features_;       // [pool, width]
-  at::Tensor probabilities_;  // [pool, classes]
+  Crowd crowd_;
+  std::vector<Part> kept_;  // until all of the pool is there
 };
 
 }  // namespace
@@ -92,7 +95,8 @@ SelectorEntry nns_entry() {
           "gini of probabilities that are smoothed over the most similar inputs of the pool (NNS)",
           {{"k", std::int64_t{10}, "similar inputs", 1, 1e6, {}},
            {"own", 0.5, "weight of an input's own probabilities", 0, 1, {}},
-           {"layer", std::string("penultimate"), "encoder, penultimate, or the name of a tap", {}, {}, {}}},
+           {"layer", std::string("penultimate"), "encoder, penultimate, or the name of a tap", {}, {}, {}},
+           among_option()},
           [](const Options& options, const SelectContext& context) {
             return std::make_unique<SmoothedSelector>(options, context);
           }};

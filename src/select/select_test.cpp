@@ -67,6 +67,7 @@ std::vector<std::string> all_selectors() {
   names.emplace_back("kmnc:order=total");
   for (const char* with : {"output", "train", "originals"}) names.push_back(std::string("fused:with=") + with);
   names.emplace_back("fused:among=40");
+  names.emplace_back("nns:among=40");
   return names;
 }
 
@@ -199,13 +200,15 @@ TEST(Select, SetsIsGiniMadeDiverse) {
 }
 
 // All of a pool is as good as a sample of all of it; a smaller sample gives other scores.
-TEST(Select, FusedAsksASampleOfLargePools) {
+TEST(Select, ASampleOfLargePoolsIsAsked) {
   Given given;
-  Selection all = given.select("fused:with=train,fused:with=train,among=70,fused:with=train,among=69");
-  EXPECT_EQ(all.by[0].ranking.scores, all.by[1].ranking.scores);
-  EXPECT_FALSE(all.by[0].random);
-  EXPECT_TRUE(all.by[2].random);
-  EXPECT_NE(all.by[0].ranking.scores, all.by[2].ranking.scores);
+  for (std::string by : {"fused:with=train", "nns:k=5"}) {
+    Selection all = given.select(by + "," + by + ",among=70," + by + ",among=69");
+    EXPECT_EQ(all.by[0].ranking.scores, all.by[1].ranking.scores);
+    EXPECT_FALSE(all.by[0].random);
+    EXPECT_TRUE(all.by[2].random);
+    EXPECT_NE(all.by[0].ranking.scores, all.by[2].ranking.scores);
+  }
 }
 
 TEST(Select, CopiesAreFoundAndLeftOut) {

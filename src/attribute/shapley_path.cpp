@@ -191,7 +191,7 @@ ShapleyEntry path_shapley_entry() {
         0.0,
         1.0,
         {}},
-       {"most", std::int64_t{1024}, "points in all", 1.0, 1e6, {}}},
+       {"most", std::int64_t{8192}, "points in all", 1.0, 1e6, {}}},
       [](const Options& options) { return std::unique_ptr<ShapleyEstimator>(std::make_unique<PathShapley>(options)); }};
 }
 

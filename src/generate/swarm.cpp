@@ -103,7 +103,7 @@ GeneratorEntry swarm_generator_entry() {
                       {"c2", 2.0, "pull of the best place of all", 0.0, 1e3, {}},
                       {"inertia", 0.4, "how much of its speed a particle keeps at first", 0.0, 10.0, {}},
                       {"inertia_end", 0.9, "and at the end", 0.0, 10.0, {}},
-                      {"fastest", 0.5, "largest speed, as a share of eps", 1e-6, 1e3, {}}};
+                      {"fastest", 1.0, "largest speed, as a share of eps", 1e-6, 1e3, {}}};
   options.insert(options.end(), own.begin(), own.end());
   return {"swarm", "particles in a ball, drawn to where most neurons are excited (docs/deepsensor.md)", options,
           [](const Options& chosen, const GeneratorContext& context) -> std::unique_ptr<Generator> {

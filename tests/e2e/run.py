@@ -291,7 +291,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
                     ("repair", "repair"), ("select", "select"), ("describe", "describe"), ("explain", "explain"),
-                    ("calibrate", "calibrate")], helps)
+                    ("calibrate", "calibrate"), ("excite", "excite")], helps)
 
 
 @check("every verb has a help check")
@@ -2732,6 +2732,124 @@ def _(w):
             seen = asked("inspect", ready[name])
             expect_equal([seen["input"], seen["classes"], len(set(seen["class_names"]))], [[3, 224, 224], classes, classes], name)
             expect("npm" in seen["preprocess"]["source"] and "MIT" in seen["preprocess"]["licence"], str(seen["preprocess"])[:300])
+
+
+topic("excite")
+
+
+EXCITED = ["excite", "eight.onnx", "--data", "digits:test[0:16]", "--by", "path:tolerance=0.003"]
+
+
+@check("excite: layers, neurons, groups and what they have in common")
+def _(w):
+    command = [*EXCITED, "--change", "noise:eps=0.3", "attack:eps=0.3", "--picture", "e.svg", "-o", "e.csv"]
+    result = w.done(*command, "--json")
+    found = json.loads(result.out)
+    expect_equal([found["neurons"], found["values_are"]], [236, "Aumann-Shapley values"], "what was looked at")
+    expect_equal([g["name"] for g in found["groups"]], ["noise:eps=0.3", "attack:eps=0.3"], "the groups")
+    noise, attack = found["groups"]
+    for group in (noise, attack):
+        expect(group["residual"] < 0.02 * max(1, group["loss_change"]), f"values leave {group['residual']} of the sum")
+        layers = sum(layer["value"] for layer in group["layers"])
+        expect(abs(layers - group["loss_change"]) < 0.02 * max(1, abs(layers)), f"layers add up to {layers}, not {group['loss_change']}")
+        expect_equal([layer["neurons"] for layer in group["layers"]], [6, 16, 120, 84, 10], "the layers")
+        expect_equal(len(group["top"]), 10, "the most excited neurons")
+    expect(attack["excitable"] > 2 * noise["excitable"], "an attack excites no more than noise does")
+    both = found["overlap"][0]
+    expect(both["pairs"] > 8 and both["by_chance"] < both["each"] <= 10, str(both))
+    rows = list(csv.DictReader((w / "e.csv").open()))
+    expect_equal(len(rows), 236 * (noise["inputs"] + attack["inputs"]), "the rows of the table")
+    above = [sum(float(r["value"]) > 0.01 for r in rows if r["group"] == g["name"]) / g["inputs"] for g in found["groups"]]
+    expect(all(abs(a - g["excitable"]) < 0.2 for a, g in zip(above, found["groups"])), f"{above} neurons are above lambda")
+    expect_equal(xml.etree.ElementTree.parse(w / "e.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg", "the picture")
+    for threads in (1, 3):
+        expect_equal(w.done(*command, "--json", "--threads", threads).out, result.out, "the same on other threads")
+    text = w.done(*command).out
+    for words in ("conv2", "most excited by attack:eps=0.3", "by chance"):
+        expect(words in text, f"does not say {words!r}")
+    # A campaign's faults are a group, too, compared by their seeds.
+    w.done("fuzz", "eight.onnx", "--data", "digits:test[0:16]", "--generator", "noise:eps=0.5,at=corners", "--guide", "none", "--energy", 20, "--iterations", 16,
+           "--seeds", 16, "-o", "noisy-excite")
+    also = json.loads(w.done(*EXCITED, "--tests", "noisy-excite", "--json").out)
+    expect(also["groups"][1]["name"] == "noisy-excite" and also["overlap"][0]["pairs"] > 0, "a campaign is no group")
+    alone = json.loads(w.done("excite", "eight.onnx", "--tests", "noisy-excite", "--most", 5, "--json").out)
+    expect_equal([g["inputs"] for g in alone["groups"]], [5], "the inputs of a campaign")
+
+
+@check("excite: estimators against each other")
+def _(w):
+    for name in ("exact", "permutation", "regression", "path"):
+        expect(re.search(rf"\b{name}\b", w.done("excite", "--list").out), f"{name} is not listed")
+    few = ["excite", "eight.onnx", "--data", "digits:test[0:6]", "--change", "noise:eps=0.5,at=corners", "--taps", "fc3"]
+    def against(by, other):
+        return json.loads(w.done(*few, "--by", by, "--against", other, "--json").out)["groups"][0]
+    exact = against("permutation:pairs=24", "exact")
+    expect(exact["against"]["inside_interval"] > 0.85 and exact["residual"] < 1e-5, str(exact["against"]))
+    fitted = against("regression:coalitions=256", "exact")
+    expect(fitted["against"]["inside_interval"] > 0.85 and fitted["against"]["rank_correlation"] > 0.9, str(fitted["against"]))
+    path = against("path:tolerance=1e-5", "exact")
+    # It is another value, and of scores a very different one.
+    expect(path["residual"] < 1e-5 and path["against"]["difference"] > 1e-3, str(path))
+    w.refused(2, *EXCITED[:-1], "exact", "-q", names="at most 16")
+    w.refused(2, *EXCITED[:-1], "shapley", names="there is no estimator of Shapley values called 'shapley'")
+    w.refused(2, *EXCITED, "--change", "nothing", names="there is no generator called 'nothing'")
+    w.refused(2, "excite", "eight.onnx", names="--data")
+    w.refused(3, "excite", "eight.csv", "--data", "digits", "-q", names="eight.csv")
+    w.refused(2, *EXCITED, "-q", "--change", "noise:eps=1/1000", names="less than one step")
+
+
+@check("fuzz by swarms and genetic search")
+def _(w):
+    listed = w.done("fuzz", "--list").out
+    for name in ("deepsensor", "swarm", "genetic"):
+        expect(re.search(rf"\b{name}\b", listed), f"{name} is not listed")
+    base = ["fuzz", "eight.onnx", "--data", "digits:test[0:60]", "--seed", 3, "--seeds", 20, "--batch", 8]
+    size = "population=10,generations=6,eps=0.3"
+    swarm = [*base, "--method", "deepsensor", "--generator", f"swarm:{size},by=(path:points=6,tolerance=0)"]
+    found = json.loads(w.done(*swarm, "-o", "swarm", "--json").out)
+    # Every seed once, all particles of all generations and the best of them once more.
+    expect_equal([found["tried_seeds"], found["mutants"], found["outputs"]], [20, 20 * 61, 0], "what was made")
+    expect(found["passes"] > 20 * 60 * 8, f"only {found['passes']} passes are counted")
+    kinds = {m["name"]: m for m in json.loads(w.done("stats", "swarm", "--json").out)["mutators"]}
+    expect_equal({k: m["mutants"] for k, m in kinds.items()}, {"swarm": 1200, "swarm-final": 20}, "intermediate and final ones")
+    for threads in (1, 3):
+        w.done(*swarm, "-o", f"swarm-{threads}", "--threads", threads)
+        expect_equal(store(w / f"swarm-{threads}"), store(w / "swarm"), "the store on other threads")
+    by_loss = json.loads(w.done(*base, "--method", "deepsensor", "--generator", f"swarm:{size},fitness=loss", "-o", "by-loss", "--json").out)
+    noise = json.loads(w.done(*base, "--guide", "none", "--scheduler", "once", "--generator", "noise:eps=0.3", "--energy", 61, "-o", "by-noise", "--json").out)
+    expect(by_loss["faults"] > 2 * noise["faults"], f"a swarm finds {by_loss['faults']}, noise {noise['faults']}")
+    expect_equal(by_loss["passes"], by_loss["valid"], "passes of a swarm by loss")
+    faults = json.loads(w.done("faults", "by-loss", "--most", 0, "--json").out)["faults"]
+    for fault in faults:
+        figures = fault["remarks"]["figures"]
+        expect(0 < figures["linf"] <= 76 / 255 + 1e-9 and 1 <= figures["generation"] <= 6, str(figures))
+    bred = json.loads(w.done(*base, "--method", "deepsensor", "--generator", f"genetic:{size},fitness=gain,criterion=tknc", "-o", "bred", "--json").out)
+    expect_equal(bred["mutants"], 20 * 61, "what was bred")
+    w.done("profile", "eight.onnx", "--data", "digits:train[0:300]", "--criteria", "kmnc", "-o", "for-gain")
+    w.done(*base, "--method", "deepsensor", "--generator", f"swarm:{size},fitness=gain,criterion=kmnc,profile=for-gain", "-o", "by-kmnc")
+    for folder in ("swarm", "by-loss", "bred", "by-kmnc"):
+        w.done("check", folder)
+        if json.loads(w.done("stats", folder, "--json").out)["faults"]:
+            w.done("replay", folder)
+    w.refused(2, *base, "--method", "deepsensor", "--generator", "swarm:fitness=gain,criterion=kmnc", "-o", "no", names="galvani profile")
+    w.refused(2, *base, "--method", "deepsensor", "--generator", "swarm:by=(path:points=0)", "-o", "no", names="points")
+    w.refused(2, *base, "--method", "deepsensor", "--generator", "swarm:population=0", "-o", "no", names="population")
+
+
+@check("a swarm is interrupted and goes on")
+def _(w):
+    command = ["fuzz", "eight.onnx", "--data", "digits:test[0:60]", "--seed", 3, "--seeds", 24, "--batch", 2, "--method", "deepsensor", "--generator",
+               "swarm:population=10,generations=10,eps=0.3,by=(path:points=8,tolerance=0)"]
+    w.done(*command, "-o", "whole-swarm")
+    process = w.start(*command, "-o", "cut-swarm", "--plain")
+    while not (w / "cut-swarm" / "campaign.toml").exists() and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    expect(process.returncode in (0, 130), f"exit code {process.returncode}")
+    w.done("fuzz", "-o", "cut-swarm")
+    expect_equal(store(w / "cut-swarm"), store(w / "whole-swarm"), "the store")
 
 
 # Every verb, and what goes wrong everywhere: one sentence and an exit code each.

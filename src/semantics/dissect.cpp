@@ -153,7 +153,8 @@ std::optional<Evidence> place_of(const ConceptMaps& maps, const NeuronActivity& 
 }
 
 // The class, or a few of them, whose images activate the neuron most.
-std::optional<Evidence> classes_of(const Probe& probe, const NeuronActivity& neuron, const DissectLimits& limits) {
+std::optional<Evidence> classes_of(const NeuronProbe& probe, const NeuronActivity& neuron,
+                                   const DissectLimits& limits) {
   std::vector<std::int64_t> order = ascending(neuron.peaks);
   auto images = static_cast<std::size_t>(probe.images());
   struct Group {
@@ -203,7 +204,7 @@ std::optional<Evidence> classes_of(const Probe& probe, const NeuronActivity& neu
 }
 
 // Of a layer without a map: images with much of something.
-std::optional<Evidence> plenty_of(const Probe& probe, const NeuronActivity& neuron, const DissectLimits& limits) {
+std::optional<Evidence> plenty_of(const NeuronProbe& probe, const NeuronActivity& neuron, const DissectLimits& limits) {
   constexpr double kPlenty = 0.1;  // of all images
   auto images = static_cast<std::size_t>(probe.images());
   auto count = static_cast<std::size_t>(kPlenty * static_cast<double>(images));
@@ -256,7 +257,7 @@ std::optional<Evidence> appearance_of(const std::vector<Concept>& concepts, std:
 
 }  // namespace
 
-std::vector<NeuronWords> dissect_layer(Probe& probe, const ExemplarLayer& layer,
+std::vector<NeuronWords> dissect_layer(NeuronProbe& probe, const ExemplarLayer& layer,
                                        const std::vector<NeuronActivity>& activity, const DissectLimits& limits) {
   auto neurons = static_cast<std::size_t>(layer.neurons);
   bool mapped = !activity.empty() && !activity[0].first.empty();
@@ -333,7 +334,7 @@ class Dissect : public Describer {
 
  private:
   std::vector<std::vector<NeuronWords>> run(const DescribeTask& task) override {
-    Probe probe(task.network, task.data, images_, task.seed);
+    NeuronProbe probe(task.network, task.data, images_, task.seed);
     std::vector<int> taps = taps_of(task.network, task.exemplars);
     std::vector<std::vector<NeuronWords>> result;
     Progress progress("dissecting", static_cast<std::int64_t>(taps.size()), "layers");

@@ -35,7 +35,7 @@ OverlapTest overlap_test(std::int64_t images, const NeuronActivity& neuron,
 // Corrected for the number of things that were tried (Bonferroni).
 double times(double p, std::size_t tries);
 
-std::vector<NeuronWords> dissect_layer(Probe& probe, const ExemplarLayer& layer,
+std::vector<NeuronWords> dissect_layer(NeuronProbe& probe, const ExemplarLayer& layer,
                                        const std::vector<NeuronActivity>& activity, const DissectLimits& limits);
 // A phrase of the parts; without any, the guess, which is not sure.
 NeuronWords joined_words(std::vector<Evidence> parts, const Evidence& guess);

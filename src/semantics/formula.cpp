@@ -108,7 +108,7 @@ Formula search(const std::vector<Atom>& atoms, const Judge& judge, const SearchL
 }
 
 // Positions of all images, one image after the other, `words` words each.
-std::vector<Atom> place_atoms(const Probe& probe, const ConceptMaps& maps) {
+std::vector<Atom> place_atoms(const NeuronProbe& probe, const ConceptMaps& maps) {
   std::vector<Atom> atoms;
   auto images = static_cast<std::size_t>(maps.images());
   auto positions = static_cast<std::size_t>(maps.grid().positions());
@@ -143,7 +143,7 @@ std::vector<Atom> place_atoms(const Probe& probe, const ConceptMaps& maps) {
 }
 
 // A bit an image: its class, and whether it is among the tenth that has most of a concept.
-std::vector<Atom> image_atoms(const Probe& probe) {
+std::vector<Atom> image_atoms(const NeuronProbe& probe) {
   constexpr double kPlenty = 0.1;
   auto images = static_cast<std::size_t>(probe.images());
   std::size_t words = (images + 63) / 64;
@@ -220,7 +220,7 @@ class FormulaDescriber : public Describer {
     return said(found, "IoU", p, found.score >= named_.iou && p < named_.p);
   }
 
-  NeuronWords by_images(const Probe& probe, const std::vector<Atom>& atoms, const NeuronActivity& neuron) const {
+  NeuronWords by_images(const NeuronProbe& probe, const std::vector<Atom>& atoms, const NeuronActivity& neuron) const {
     std::vector<std::int64_t> order = ascending(neuron.peaks);
     auto images = static_cast<std::size_t>(probe.images());
     auto separated = [&](const Bits& bits) {
@@ -240,7 +240,7 @@ class FormulaDescriber : public Describer {
   }
 
   std::vector<std::vector<NeuronWords>> run(const DescribeTask& task) override {
-    Probe probe(task.network, task.data, images_, task.seed);
+    NeuronProbe probe(task.network, task.data, images_, task.seed);
     std::vector<int> taps = taps_of(task.network, task.exemplars);
     std::vector<std::vector<NeuronWords>> result;
     std::int64_t all = 0;

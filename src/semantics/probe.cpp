@@ -41,7 +41,7 @@ Grid grid_of(const DataView& data) {
 
 }  // namespace
 
-Probe::Probe(Network& network, const DataView& data, std::int64_t images, std::uint64_t seed)
+NeuronProbe::NeuronProbe(Network& network, const DataView& data, std::int64_t images, std::uint64_t seed)
     : network_(network),
       data_(sample_of(data, most_images(data, grid_of(data), images), seed)),
       images_(data_.size()),
@@ -64,7 +64,7 @@ Probe::Probe(Network& network, const DataView& data, std::int64_t images, std::u
   see(tests);
 }
 
-Cutoffs Probe::find_cutoffs() const {
+Cutoffs NeuronProbe::find_cutoffs() const {
   std::array<QuantileSketch, kStrengths> sketches;
   std::mutex mutex;
   data_.for_each_piece(kPiece, [&](const at::Tensor& images, std::int64_t) {
@@ -84,7 +84,7 @@ Cutoffs Probe::find_cutoffs() const {
   return cutoffs;
 }
 
-void Probe::see(const std::vector<ConceptTest>& tests) {
+void NeuronProbe::see(const std::vector<ConceptTest>& tests) {
   auto positions = static_cast<std::size_t>(grid_.positions());
   maps_ = ConceptMaps(grid_, images_, tests.size());
   Cutoffs cutoffs = find_cutoffs();
@@ -107,12 +107,12 @@ void Probe::see(const std::vector<ConceptTest>& tests) {
 }
 
 // A map that is as fine as the grid, or nearly, is looked at on the grid.
-Grid Probe::grid_for(const ExemplarLayer& layer) const {
+Grid NeuronProbe::grid_for(const ExemplarLayer& layer) const {
   bool coarse = layer.height * 3 <= grid_.height * 2 && layer.width * 3 <= grid_.width * 2;
   return coarse ? Grid{layer.height, layer.width} : grid_;
 }
 
-const ConceptMaps& Probe::maps(const ExemplarLayer& layer) {
+const ConceptMaps& NeuronProbe::maps(const ExemplarLayer& layer) {
   Grid grid = grid_for(layer);
   if (grid.height == grid_.height && grid.width == grid_.width) return maps_;
   auto [place, is_new] = pooled_.try_emplace({grid.height, grid.width});
@@ -120,7 +120,7 @@ const ConceptMaps& Probe::maps(const ExemplarLayer& layer) {
   return place->second;
 }
 
-std::vector<NeuronActivity> Probe::activity(int tap_index, const ExemplarLayer& layer) const {
+std::vector<NeuronActivity> NeuronProbe::activity(int tap_index, const ExemplarLayer& layer) const {
   const Tap& tap = network_.taps()[static_cast<std::size_t>(tap_index)];
   std::vector<NeuronActivity> result(static_cast<std::size_t>(layer.neurons));
   bool mapped = pictures_ && layer.spatial() && layer.height > 1;

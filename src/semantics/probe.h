@@ -26,11 +26,11 @@ struct NeuronActivity {
   std::int64_t area() const { return static_cast<std::int64_t>(positions.size()); }
 };
 
-class Probe {
+class NeuronProbe {
  public:
   // At most `images` of the data, drawn by the seed; fewer of large ones. Classes are the data's labels, or the
   // network's verdicts where labels are missing.
-  Probe(Network& network, const DataView& data, std::int64_t images, std::uint64_t seed);
+  NeuronProbe(Network& network, const DataView& data, std::int64_t images, std::uint64_t seed);
 
   std::int64_t images() const { return images_; }
   bool pictures() const { return pictures_; }  // not: sounds, of which only classes are known

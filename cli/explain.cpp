@@ -57,6 +57,7 @@ Descriptions nameless(const Network& network, const std::string& layers) {
     for (std::int64_t n = 0; n < tap.neurons(); ++n) {
       DescribedNeuron neuron;
       neuron.words = fmt::format("neuron {} of {}", n, tap.name);
+      neuron.sure = true;
       neuron.threshold = std::numeric_limits<float>::max();
       layer.neurons.push_back(std::move(neuron));
     }

@@ -192,7 +192,8 @@ std::optional<Evidence> classes_of(const NeuronProbe& probe, const NeuronActivit
   for (; joined < std::min(kMostJoined, groups.size()); ++joined) {
     mark(groups[joined].label);
     double now = beyond_chance();
-    if (joined > 0 && now < best + limits.joining) break;
+    // One class that says enough stays alone.
+    if (joined > 0 && (best >= limits.alone || now < best + limits.joining)) break;
     best = now;
     chosen = inside;
     words += (joined > 0 ? " or " : "") + probe.class_names()[static_cast<std::size_t>(groups[joined].label)];

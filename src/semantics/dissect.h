@@ -18,7 +18,8 @@ struct DissectLimits {
   double place = 0.3;     // overlap of where it is active with a place
   double distinct = 1.5;  // times as much there as the other neurons of the layer
   double classes = 0.25;  // overlap with classes, beyond chance
-  double joining = 0.05;  // what another class must add to that
+  double joining = 0.1;   // what another class must add to that
+  double alone = 0.5;     // from where on none is added
   double plenty = 0.3;    // overlap with images that have much of something, beyond chance
 };
 

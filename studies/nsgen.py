@@ -124,7 +124,7 @@ class Measurements:
         else:
             accuracy = self.shared(subject, "model", "train", "--data", subject.train, "--test", subject.tests, "--epochs", amounts.epochs,
                                    output=".onnx", model=subject.model)["accuracy"]
-        described = self.shared(subject, "neurons", "describe", "--data", f"{subject.data}:train[0:{amounts.look}]", output=".json")
+        described = self.shared(subject, "neurons", "describe", "--data", f"{subject.data}:train[0:{amounts.look}]", output=".out.json")
         found = {option: self.calibrated(subject, option) for option in self.options(subject)}
         return {"accuracy": accuracy, "neurons": described["neurons"], "named": described["named"], "thresholds": found}
 
@@ -141,11 +141,11 @@ class Measurements:
         return tuple(every.values())
 
     def guide(self, subject, option):
-        return f"nsgen:describe={subject.place}/neurons.json,{subject.amounts.flow}" + (f",{option}" if option else "")
+        return f"nsgen:describe={subject.place}/neurons.out.json,{subject.amounts.flow}" + (f",{option}" if option else "")
 
     def calibrated(self, subject, option, share=None):
         name = f"tau-{option or 'usual'}-{share or subject.amounts.share}".replace("=", "-").replace("%", "")
-        return self.shared(subject, name, "calibrate", "--describe", f"{subject.place}/neurons.json", "--data", subject.train, "--guide",
+        return self.shared(subject, name, "calibrate", "--describe", f"{subject.place}/neurons.out.json", "--data", subject.train, "--guide",
                            self.guide(subject, option), "--share", share or subject.amounts.share, output=".out.json")
 
     def campaign(self, subject, name, guide, *budget):
@@ -214,7 +214,7 @@ class Measurements:
         for describer in ("dissect", "formula"):
             for count in subject.amounts.counts:
                 said = self.shared(subject, f"outputs-{describer}-{count}", "describe", "--data", f"{subject.data}:train[0:{subject.amounts.look}]",
-                                   "--layers", subject.outputs_layer, "--count", count, "--describer", describer, output=".json")
+                                   "--layers", subject.outputs_layer, "--count", count, "--describer", describer, output=".out.json")
                 found[f"{describer}, {count}"] = said["layers"][0]["words"]
         return found
 

@@ -3005,6 +3005,7 @@ HABITS = [
     Habit("cover", "model", ["cover", "{input}", *TEST, "--criteria", "nc", "--csv", "{output}"]),
     Habit("profile", "model", ["profile", "{input}", *TEST, "--criteria", "kmnc", "-o", "{output}"]),
     Habit("trace", "model", ["trace", "{input}", *TEST, "-o", "{output}"]),
+    Habit("excite", "model", ["excite", "{input}", "--data", "digits:test[0:8]", "--change", "noise:eps=0.5", "--taps", "fc3", "-o", "{output}"]),
     Habit("train", "data", ["train", "lenet1", "--data", "{input}", "--epochs", 1, "-o", "{output}"]),
     Habit("fuzz", "model", ["fuzz", "{input}", *TEST, "--guide", "random", "--seeds", 9, "--iterations", 4, "--junit", "{output}", "-o",
                             "mishap-{case}"]),

@@ -92,18 +92,22 @@ std::int64_t parse_top(const std::string& text, std::int64_t pool) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(pool) * value / 100 + 1e-9));
 }
 
-// What is taken where nothing is said (docs/results/nss.md).
+// What is taken where nothing is said, by what is given: the best of docs/results/nss.md.
 std::vector<Spec> chosen_selectors(const SelectFlags& flags) {
   if (!flags.by.empty()) return Spec::parse_list(flags.by);
-  return {Spec{"fused", {}}};
+  bool alone = flags.train.empty() && flags.originals.empty();
+  return {Spec{alone ? "nns" : "fused", {}}};
 }
 
 void say_what_was_chosen(const SelectFlags& flags) {
-  std::string heard = "the output and similar inputs of the pool", wanted;
-  if (!flags.train.empty()) heard += ", the training data";
-  if (!flags.originals.empty()) heard += ", the originals";
-  if (flags.train.empty()) wanted = "; with training data (--train) it would find more";
-  log::info("selecting by fused, which listens to {}{}; --by takes others, see --list", heard, wanted);
+  std::string chosen = "nns, the model's doubt averaged over similar inputs of the pool";
+  if (!flags.train.empty() || !flags.originals.empty()) {
+    chosen = "fused, which listens to the output, similar inputs of the pool";
+    if (!flags.train.empty()) chosen += ", the training data";
+    if (!flags.originals.empty()) chosen += ", the originals";
+  }
+  log::info("selecting by {}, the best in our study of what was given{}; --by takes others, see --list", chosen,
+            flags.train.empty() ? " (training data, --train, would find more)" : "");
 }
 
 // What goes wrong must do so before anything is read.
@@ -311,7 +315,9 @@ void add_select_verb(Verb& app, Common& common) {
   verb.add_option("--data", flags->data, "the pool: inputs to choose from");
   verb.add_option("--train", flags->train, "training data, for selectors that compare with them");
   verb.add_option("--originals", flags->originals, "what the inputs of the pool were made of: as many, in its order");
-  verb.add_option("--by", flags->by, "selectors with options, such as nss:k=10,gini (default: fused)");
+  verb.add_option(
+      "--by", flags->by,
+      "selectors with options, such as nss:k=10,gini (default: fused with --train or --originals, else nns)");
   verb.add_option("--top", flags->top, "how many to choose: a number, or a share of the pool").show_default();
   verb.add_flag("--diverse", flags->diverse, "of the best three times as many, those that differ most from each other");
   verb.add_option("-o,--output", flags->output,

@@ -14,6 +14,8 @@ TRAINED = (*ALONE, "kmnc", "npc", "dsa", "lsa", "mdsa", "datis", "prima")
 ORIGINALS = ("nss:pair=original", "flip")
 GIVEN = {"nothing but the pool": (*ALONE, "fused:with=output"), "training data": (*TRAINED, "fused:with=train"),
          "originals": (*ALONE, *ORIGINALS, "fused:with=originals"), "training data and originals": (*TRAINED, *ORIGINALS, "fused")}
+# What `galvani select` takes where nothing is said (cli/select.cpp).
+DEFAULT = {"nothing but the pool": "nns", "training data": "fused:with=train", "originals": "fused:with=originals", "training data and originals": "fused"}
 LABELS = {"fused:with=output": "fused", "fused:with=train": "fused", "fused:with=originals": "fused"}
 UNCERTAINTY = ("softmax", "gini", "mc-dropout", "prima", "ats")
 TITLES = {("mnist", "lenet1"): "MNIST, LeNet-1", ("mnist", "lenet5"): "MNIST, LeNet-5", ("fashion-mnist", "lenet1"): "Fashion, LeNet-1",
@@ -118,10 +120,10 @@ def standing(study, found):
         cases = list(at[0][selectors[-1]])
         if not cases:
             continue
-        own = selectors[-1]
-        # A row for every case and share: the selector's rank, and that of fused.
+        own = DEFAULT[given]
+        # A row for every case and share: the selector's rank, and that of the default.
         rows = [(s, at[share][s][c], at[share][own][c]) for s in selectors if s != own for share in (0, 3) for c in cases]
-        tests = study.tests(f"ranks-{given.replace(' ', '-')}", rows, "wilcoxon", "rank", "fused")
+        tests = study.tests(f"ranks-{given.replace(' ', '-')}", rows, "wilcoxon", "rank", "default")
         any_test = next(iter(tests.values()))
         spread = {own: (any_test["mean_b"], any_test["interval_b"]), **{s: (t["mean_a"], t["interval_a"]) for s, t in tests.items()}}
 
@@ -135,9 +137,9 @@ def standing(study, found):
                           *[f"{mean([at[share][s][c] for c in cases if c[2] == kind]):.1f}" if any(c[2] == kind for c in cases) else "-"
                             for kind in ("under", "well") for share in (0, 3)],
                           *[rate(s, share, kind) for kind in ("under", "well") for share in (0, 3)], "" if test is None else p_text(test["holm_p"])])
-        parts += [f"**Given {given}** ({counted(len(cases), 'model')}, {len(selectors)} selectors):", "",
+        parts += [f"**Given {given}** ({counted(len(cases), 'model')}, {len(selectors)} selectors; the default is bold):", "",
                   table(["selector", ">mean rank (95%)", ">rank 5%, under", ">20%, under", ">5%, well", ">20%, well", ">FDR 5%, under", ">20%, under", ">5%, well",
-                         ">20%, well", ">p of ranks, fused"], lines), ""]
+                         ">20%, well", ">p of ranks, default"], lines), ""]
     return "\n".join(parts).rstrip() or "Not measured."
 
 

@@ -78,7 +78,7 @@ class FusedSelector : public Selector {
  public:
   FusedSelector(const Options& options, const SelectContext& context)
       : classes_(context.network.info().classes), crowd_("fused", context.pool, options.integer("among"), classes_) {
-    std::string with = options.text("with");
+    const std::string& with = options.text("with");
     training_ = with == "train" || (with == "all" && context.training);
     originals_ = with == "originals" || (with == "all" && context.originals);
     layers_ = {feature_of(context.network, "penultimate")};

@@ -234,7 +234,7 @@ TEST(SelectGolden, DiverseChoiceIsThatOfDeterminants) {
   for (std::int64_t i = 0; i < kCount; ++i) weights.push_back(0.9 - 0.01 * static_cast<double>(i));
   Rows found = choose_diverse(features, weights, kBudget);
   at::Tensor rows = unit_rows(features).to(at::kDouble);
-  auto log_det = [&](Rows set) {
+  auto log_det = [&](const Rows& set) {
     if (set.empty()) return 0.0;
     at::Tensor f = rows.index_select(0, at::tensor(set, at::kLong));
     at::Tensor gram = at::mm(f, f.t()) + kDiversityRidge * at::eye(f.size(0), at::kDouble);

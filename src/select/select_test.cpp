@@ -174,7 +174,7 @@ TEST(Select, DsaIsItsFormula) {
     std::int64_t nearest = -1;
     for (std::int64_t j = 0; j < train.size(); ++j) {
       if (verdict(train, j) != verdict(pool, i)) continue;
-      double distance = (row(pool, i) - row(train, j)).norm().item<double>();
+      auto distance = (row(pool, i) - row(train, j)).norm().item<double>();
       if (own < 0 || distance < own) {
         own = distance;
         nearest = j;
@@ -182,7 +182,7 @@ TEST(Select, DsaIsItsFormula) {
     }
     for (std::int64_t j = 0; j < train.size() && nearest >= 0; ++j) {
       if (verdict(train, j) == verdict(pool, i)) continue;
-      double distance = (row(train, nearest) - row(train, j)).norm().item<double>();
+      auto distance = (row(train, nearest) - row(train, j)).norm().item<double>();
       if (other < 0 || distance < other) other = distance;
     }
     double score = found.by[0].ranking.scores[static_cast<std::size_t>(i)];
@@ -310,7 +310,7 @@ TEST(Select, EvaluationCountsFaultsOfThePicks) {
   request.budgets = {7, 14};
   PoolEvaluation found = evaluate_selectors(*given.network, pool, request, 3);
   Selection selection = select_from(*given.network, pool, request);
-  std::int64_t wrong = (selection.predicted != given.pool.labels).sum().item<std::int64_t>();
+  auto wrong = (selection.predicted != given.pool.labels).sum().item<std::int64_t>();
   EXPECT_EQ(found.faults, wrong);
   EXPECT_EQ(found.inputs, 70);
   ASSERT_EQ(found.by.size(), 3U);

@@ -54,6 +54,7 @@ class Study:
         self.seconds = 0  # of all steps, those of earlier sessions too
         self.steps = self.repeated = 0
         self._lock = threading.Lock()
+        self._steps = {}  # name: a lock
         self._running = set()
         self._stopping = False
         self.work.mkdir(parents=True, exist_ok=True)
@@ -61,6 +62,13 @@ class Study:
     def step(self, name, verb, *arguments, output=None, writes=()):
         """Runs `galvani VERB ARGUMENTS` in the work folder; returns what it says. `output` is what -o gets: the step's name
         with this ending, '' for a folder. `writes`: arguments that name other files it makes."""
+        with self._lock:
+            lock = self._steps.setdefault(name, threading.Lock())
+        # Two questions may share a step: the second waits for the first one's answer.
+        with lock:
+            return self._step(name, verb, arguments, output, writes)
+
+    def _step(self, name, verb, arguments, output, writes):
         words = [str(a) for a in arguments]
         # A slice may follow the file's name.
         files = {w: digest(self.work / w.split("[")[0]) for w in words if w not in writes and digest(self.work / w.split("[")[0])}

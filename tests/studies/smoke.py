@@ -76,6 +76,8 @@ def main():
         folder = pathlib.Path(where)
         for name, files in WANTED.items():
             run(name, galvani, folder)
+            # A step that two questions share is now and then run once more by the second run.
+            run(name, galvani, folder)
             results = folder / f"{name}-results"
             for file in files:
                 check_file(results / file)

@@ -8,13 +8,16 @@ rule (--scheduler decay). Compared are all rows of all tables that both have, in
 schema's number, and the chain of hashes, which covers columns of the new schema.
 """
 import argparse
+import os
 import pathlib
 import sqlite3
+import sys
 import tempfile
 
 from campaigns import DATA, Workshop
 
-LEFT_OUT = {("clock", None), ("batch", "chain"), ("batch", "seconds")}
+DATA_SETS = pathlib.Path(os.environ.get("GALVANI_CACHE", pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "galvani")) / "data"
+LEFT_OUT = {("clock", None), ("batches", "chain")}
 
 
 def tables(folder):
@@ -57,17 +60,22 @@ def main():
     parser.add_argument("--guides", default="nc kmnc nlc random deephunter")
     parser.add_argument("--iterations", type=int, default=300)
     parser.add_argument("--model", type=pathlib.Path)
-    parser.add_argument("flags", nargs="*")
-    options = parser.parse_args()
+    words, flags = sys.argv[1:], []
+    if "--" in words:
+        words, flags = words[:words.index("--")], words[words.index("--") + 1:]
+    options = parser.parse_args(words)
     wrong = False
     with tempfile.TemporaryDirectory(prefix="galvani-earlier.") as folder:
         new = Workshop(options.binary, folder)
         old = Workshop.__new__(Workshop)
         old.__dict__.update(new.__dict__, binary=str(pathlib.Path(options.earlier).resolve()),
                             environment={**new.environment, "GALVANI_CACHE": str(new.folder / "earlier-cache")})
+        for cache in ("cache", "earlier-cache"):  # data sets, but not what was measured
+            (new.folder / cache).mkdir(exist_ok=True)
+            (new.folder / cache / "data").symlink_to(DATA_SETS)
         model = options.model.resolve() if options.model else "model.onnx"
         for guide in options.guides.split():
-            settings = ["fuzz", model, *(options.flags or DATA), "--guide", guide, "--iterations", options.iterations, "--seed", 3, "--micro-batch", 32, "-q"]
+            settings = ["fuzz", model, *(flags or DATA), "--guide", guide, "--iterations", options.iterations, "--seed", 3, "--micro-batch", 32, "-q"]
             old.run(*settings, "-o", f"old-{guide}")
             new.run(*settings, "--unfused", "--scheduler", "decay", "-o", f"new-{guide}")
             differing, compared, files = compare(new.folder / f"old-{guide}", new.folder / f"new-{guide}")

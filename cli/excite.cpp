@@ -20,6 +20,7 @@
 #include "galvani/quality/tests.h"
 #include "list_json.h"
 #include "model_flags.h"
+#include "spread.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -69,14 +70,6 @@ void check_flags(ExciteFlags& flags) {
   make_shapley(Spec::parse(flags.by));
   if (!flags.against.empty()) make_shapley(Spec::parse(flags.against));
   for (const std::string& change : flags.changes) resolved_generator(Spec::parse(change));
-}
-
-// Up to `most` places of n, spread evenly.
-std::vector<std::int64_t> spread_rows(std::int64_t n, std::int64_t most) {
-  std::int64_t count = most == 0 ? n : std::min(n, most);
-  std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < count; ++i) rows.push_back(i * n / count);
-  return rows;
 }
 
 // A number for each input that is the same for the same values, by which groups are compared: places in data and

@@ -54,7 +54,7 @@ void check_output() {
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
       {"Data and models", {"data", "model", "train", "inspect", "predict"}},
-      {"What a network does", {"cover", "profile", "trace", "excite", "describe", "explain"}},
+      {"What a network does", {"cover", "profile", "trace", "features", "excite", "describe", "explain"}},
       {"Breaking it", {"fuzz", "attack", "mutate", "calibrate"}},
       {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
       {"Mending it", {"select", "repair"}},
@@ -88,6 +88,7 @@ int run(int argc, char** argv) {
   add_explain_verb(app, common);
   add_export_verb(app, common);
   add_faults_verb(app, common);
+  add_features_verb(app, common);
   add_fuzz_verb(app, common);
   add_inspect_verb(app, common);
   add_model_verb(app, common);

@@ -53,6 +53,7 @@ void add_excite_verb(Verb& app, Common& common);
 void add_explain_verb(Verb& app, Common& common);
 void add_export_verb(Verb& app, Common& common);
 void add_faults_verb(Verb& app, Common& common);
+void add_features_verb(Verb& app, Common& common);
 void add_fuzz_verb(Verb& app, Common& common);
 void add_repair_verb(Verb& app, Common& common);
 void add_replay_verb(Verb& app, Common& common);

@@ -12,6 +12,7 @@
 #include "galvani/base/runtime.h"
 #include "model/graph_tools.h"
 #include "model/limits.h"
+#include "model/narrow_convolutions.h"
 #include "model/random_layers.h"
 #include "model/rebatch.h"
 
@@ -294,6 +295,7 @@ std::shared_ptr<const Plan> Executor::plan(const Wish& wish) {
   Fusion fusion;
   if (fused && form != Form::whole && masks.empty()) fusion = fuse(*graph, module_, means);
   if (form != Form::whole) activate_in_place(*graph, means);
+  if (form == Form::whole) replace_narrow_convolutions(*graph, module_);
   if (random) draw_from_scope(*graph, RandomMode::awake, label_);
   torch::jit::EliminateDeadCode(graph);
   cached = std::make_shared<const Plan>(graph, module_._ivalue(), std::move(fusion));

@@ -34,6 +34,7 @@ class Amounts:
     counts: tuple       # of table 6: pictures a neuron
     guides: tuple       # of table 3
     repair: tuple       # epochs, clean images; nothing: table 13 is left out
+    repaired_with: tuple = ("nsgen", "nlc", "random")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Subject:
 TABLES = {"a": "guides", "b": "equal_time", "c": "equal_outputs", "d": "variants", "e": "encoders", "f": "layers", "g": "labels", "h": "thresholds",
           "i": "counts", "j": "repaired"}
 SINGLE = ("layers", "labels", "thresholds", "counts", "repaired")  # of the first seed alone
-SMOKE = Amounts(train=3000, epochs=2, look=400, tests=300, seeds=40, energy=6, iterations=24, outputs=20, time="5s", share="0.4%",
-                shares=("0.4%", "0.8%"), flow="steps=4", layers=(1,), counts=(1, 15), guides=("nc", "nlc"), repair=(1, 300))
+SMOKE = Amounts(train=1500, epochs=2, look=150, tests=150, seeds=30, energy=4, iterations=16, outputs=10, time="1s", share="0.5%",
+                shares=("0.5%", "1%"), flow="steps=3", layers=(1,), counts=(1, 5), guides=("nc", "nlc"), repair=(1, 100), repaired_with=("nsgen", "random"))
 SMALL = Amounts(train=20000, epochs=5, look=2000, tests=2000, seeds=500, energy=16, iterations=400, outputs=200, time="15s", share="0.1%",
                 shares=("0.1%", "0.2%", "0.3%"), flow="steps=16,rule=trapezoid", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20),
                 guides=("nc", "kmnc", "nbc", "snac", "tknc", "cc", "nlc"), repair=(3, 2000))
@@ -226,7 +227,7 @@ class Measurements:
         half = f"{subject.data}:test[{clean}:{2 * clean}]"
         models = {"original": subject.onnx}
         rate = ("--optimizer", "sgd:lr=0.001") if subject.given else ()
-        for method in ("nsgen", "nlc", "random"):
+        for method in subject.amounts.repaired_with:
             exported = self.study.step(f"{subject.name}/{method}-tests", "export", f"{subject.name}/guide-{method}", "--distinct", "--to", "npz",
                                        output=".npz")["exported"]
             if exported < 2:

@@ -291,7 +291,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
                     ("repair", "repair"), ("select", "select"), ("describe", "describe"), ("explain", "explain"),
-                    ("calibrate", "calibrate"), ("excite", "excite")], helps)
+                    ("calibrate", "calibrate"), ("excite", "excite"), ("train-captioner", "train-captioner")], helps)
 
 
 @check("every verb has a help check")
@@ -2909,7 +2909,55 @@ def _(w):
                             "--json").out)
     expect(any(" or " in said or " and " in said or " but not " in said for said in out["layers"][0]["words"]), f"no formula in {out}")
     listed = [entry["name"] for entry in json.loads(w.done("describe", "--list", "--json").out)["describers"]]
-    expect({"dissect", "formula"} <= set(listed), f"{listed}")
+    expect({"dissect", "formula", "captioner"} <= set(listed), f"{listed}")
+
+
+TINY_CAPTIONER = ["--neurons", 60, "--epochs", 2, "--embedding", 16, "--hidden", 16, "--attention", 16, "--language", 16]
+
+
+@check("train-captioner learns sentences, and describe says them")
+def _(w):
+    prepare_neurons(w)
+    found = json.loads(w.done("train-captioner", *TINY_CAPTIONER, "--count", 4, "-o", "words.captioner", "--json").out)
+    expect_equal([a["name"] for a in found["attributes"]], ["colour", "texture", "shape", "place"], "the attributes")
+    expect_equal(found["neurons"] + found["held_out"], 60, "the neurons")
+    expect("BLEU" in w.done("train-captioner", *TINY_CAPTIONER, "--count", 4, "-o", "words2.captioner", "--threads", 1).out, "no summary")
+    expect_equal((w / "words2.captioner").read_bytes(), (w / "words.captioner").read_bytes(), "what one thread learns")
+    said = json.loads(w.done("describe", "eight.onnx", *LOOK, "--exemplars", "neurons.ex", "--describer", "captioner:file=words.captioner",
+                             "-o", "captions.json", "--json").out)
+    expect_equal([len(layer["words"]) for layer in said["layers"]], [6, 16], "the neurons")
+    expect_equal(said["describer"].split(":")[0], "captioner", "the describer")
+    w.done("explain", "eight.onnx", "digits:test[0]", "--describe", "captions.json")
+    good = (w / "words.captioner").read_bytes()
+    for name, content in (("cut", good[:len(good) // 2]), ("empty", b""), ("noise", noise(5000)), ("exemplars", (w / "neurons.ex").read_bytes()),
+                          ("flipped", good[:-9] + bytes([good[-9] ^ 1]) + good[-8:])):
+        (w / f"bad-{name}.captioner").write_bytes(content)
+        w.refused(3, "describe", "eight.onnx", *LOOK, "--describer", f"captioner:file=bad-{name}.captioner", "-o", "bad-captions.json",
+                  names=f"bad-{name}.captioner")
+    w.refused(3, "describe", "eight.onnx", *LOOK, "--describer", "captioner:file=missing.captioner", "-o", "bad-captions.json",
+              names="missing.captioner")
+    w.refused(2, "describe", "eight.onnx", *LOOK, "--describer", "captioner", "-o", "bad-captions.json", names="train-captioner")
+    expect(not (w / "bad-captions.json").exists(), "something was written")
+
+
+@check("train-captioner takes a folder of annotated neurons")
+def _(w):
+    folder = w / "annotated"
+    (folder / "layer1").mkdir(parents=True, exist_ok=True)
+    pixels = bytes(i * i * 7919 // 64 % 256 for i in range(24 * 3 * 3 * 400))
+    (folder / "layer1/images.npy").write_bytes(npy([24, 3, 3, 20, 20], "|u1", pixels))
+    (folder / "layer1/masks.npy").write_bytes(npy([24, 3, 1, 20, 20], "|u1", bytes(value > 200 for value in pixels[:24 * 3 * 400])))
+    lines = ["layer,unit,summary"] + [f'layer1,{unit},"Thing {unit % 3}, seen."' for unit in range(24)]
+    (folder / "annotations.csv").write_text("\n".join(lines) + "\n")
+    command = ["train-captioner", "--data", "annotated", *TINY_CAPTIONER]
+    found = json.loads(w.done(*command, "--count", 3, "-o", "people.captioner", "--json").out)
+    expect_equal([found["neurons"] + found["held_out"], found["vocabulary"], found["attributes"]], [24, 5, []], "what was learned")
+    w.refused(3, "train-captioner", "--data", "nowhere", "-o", "no.captioner", names="annotations.csv")
+    w.refused(3, *command, "--count", 4, "-o", "no.captioner", names="--count")
+    (folder / "annotations.csv").write_text("\n".join(lines) + "\nlayer1,99,x\n")
+    w.refused(3, *command, "--count", 3, "-o", "no.captioner", names="unit 99")
+    w.refused(2, "train-captioner", names="output")
+    expect(not (w / "no.captioner").exists(), "something was written")
 
 
 @check("calibrate records a threshold, and the guide uses it")
@@ -3037,6 +3085,8 @@ HABITS = [
     Habit("quality --clever", "model", ["quality", "{input}", *TEST, "--clever", "--inputs", 1, "--batches", 2, "--samples", 4, "-o",
                                         "{output}"]),
     Habit("describe", "model", ["describe", "{input}", *TEST, "--layers", "conv1", "-o", "{output}"]),
+    Habit("train-captioner", None, ["train-captioner", "--neurons", 20, "--count", 1, "--epochs", 1, "--hidden", 4, "--attention", 4, "--language", 4,
+                                    "-o", "{output}"]),
     Habit("calibrate", "model", ["calibrate", "{input}", "--describe", "mishap.neurons", "--data", "digits:test[0:20]", "--guide",
                                  "nsgen:steps=1", "-o", "{output}"]),
     Habit("explain", "model", ["explain", "{input}", "digits:test[0]", "--describe", "mishap.neurons", "--as", "svg", "-o", "{output}"]),

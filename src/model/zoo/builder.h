@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/base/rng.h"
@@ -49,6 +50,15 @@ class GraphBuilder {
                 const ConvOptions& options);
   Value relu(const std::string& name, const Value& x);
   Value relu6(const std::string& name, const Value& x);
+  // x below 0 is multiplied by 0.2.
+  Value leaky_relu(const std::string& name, const Value& x);
+  Value tanh(const std::string& name, const Value& x);
+  // Every map of every image to mean 0 and deviation 1, then a learned scale and shift.
+  Value instance_norm(const std::string& name, const Value& x);
+  // Nearest neighbours, to maps of that size.
+  Value enlarge(const std::string& name, const Value& x, std::int64_t height, std::int64_t width);
+  // Channels of the one, then of the other.
+  Value concat(const std::string& name, const Value& a, const Value& b);
   Value max_pool(const std::string& name, const Value& x, std::int64_t kernel, std::int64_t stride,
                  std::int64_t padding = 0);
   Value global_avg_pool(const std::string& name, const Value& x);
@@ -65,6 +75,8 @@ class GraphBuilder {
 
   // The file's bytes. `logits` becomes the output; `spec` is recorded in the file.
   std::string finish(const Value& logits, const std::string& spec);
+  // The same for a network that gives feature maps: every pair is a value and what it is called as an output.
+  std::string finish_maps(const std::vector<std::pair<Value, std::string>>& outputs, const std::string& spec);
 
  private:
   struct Impl;

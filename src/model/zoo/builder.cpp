@@ -104,11 +104,14 @@ Value GraphBuilder::input() const {
 
 Value GraphBuilder::conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options) {
   require_map(name, x);
-  auto [kernel, stride, padding, groups, bias] = options;
+  auto [kernel, stride, padding, groups, bias, unit] = options;
   if (x.shape[0] % groups != 0 || channels % groups != 0)
     fail(ErrorCode::internal, "layer '{}' cannot split {} channels into {} groups", name, x.shape[0], groups);
   std::vector<std::string> inputs = {x.name, name + ".weight"};
-  add_kaiming(name + ".weight", {channels, x.shape[0] / groups, kernel, kernel});
+  std::int64_t fan_in = x.shape[0] / groups * kernel * kernel;
+  // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
+  double variance = unit ? 1.0 / static_cast<double>(fan_in) : 2.0 / static_cast<double>(channels * kernel * kernel);
+  add_normal(name + ".weight", {channels, x.shape[0] / groups, kernel, kernel}, std::sqrt(variance));
   if (bias) {
     inputs.push_back(name + ".bias");
     add_filled(name + ".bias", channels, 0);
@@ -302,12 +305,10 @@ void GraphBuilder::add_uniform(const std::string& name, const std::vector<std::i
   impl_->writer.weight(name, dims, values);
 }
 
-void GraphBuilder::add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims) {
+void GraphBuilder::add_normal(const std::string& name, const std::vector<std::int64_t>& dims, double deviation) {
   std::vector<float> values(reserve_weights(dims));
   rng_.derive(name).fill_normal(values.data(), values.size());
-  // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
-  auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(dims[0] * dims[2] * dims[3])));
-  for (float& value : values) value *= deviation;
+  for (float& value : values) value *= static_cast<float>(deviation);
   impl_->writer.weight(name, dims, values);
 }
 

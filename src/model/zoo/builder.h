@@ -24,6 +24,7 @@ struct ConvOptions {
   std::int64_t padding = 0;
   std::int64_t groups = 1;
   bool bias = true;
+  bool unit = false;  // weights that keep the spread of their input, for a layer that no ReLU follows
 };
 
 // A layer's name is the name of its node and of the value it gives; its weights are called as PyTorch would
@@ -42,7 +43,7 @@ class GraphBuilder {
   void require_image(std::int64_t side) const;
 
   Value input() const;
-  // Weights: Kaiming normal by fan-out; bias 0.
+  // Weights: Kaiming normal by fan-out, or of deviation 1/sqrt(fan-in); bias 0.
   Value conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options);
   // Over channels or over features. Kept as a node of its own so that training can use it.
   Value batch_norm(const std::string& name, const Value& x);
@@ -83,7 +84,7 @@ class GraphBuilder {
 
   void add_filled(const std::string& name, std::int64_t size, float value);
   void add_uniform(const std::string& name, const std::vector<std::int64_t>& dims, double bound);
-  void add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims);
+  void add_normal(const std::string& name, const std::vector<std::int64_t>& dims, double deviation);
   std::size_t reserve_weights(const std::vector<std::int64_t>& dims);
 
   std::string architecture_;

@@ -32,7 +32,8 @@ Value normalised(GraphBuilder& net, const std::string& name, const Value& x, std
 }
 
 Value image_of(GraphBuilder& net, const std::string& prefix, const Value& x, std::int64_t kernel) {
-  return net.tanh(prefix + "tanh", net.conv(prefix + "last", x, net.input().shape[0], {kernel, 1, kernel / 2}));
+  return net.tanh(prefix + "tanh",
+                  net.conv(prefix + "last", x, net.input().shape[0], {kernel, 1, kernel / 2, 1, true, true}));
 }
 
 // Johnson's network with few residual blocks. Dropout lies inside them.
@@ -129,7 +130,8 @@ std::string critic_onnx(const ArchitectureShape& shape, std::int64_t width, cons
     x = level == 1 ? net.conv(name, x, channels, {4, 2, 1}) : normalised(net, name, x, channels, {4, 2, 1});
     x = net.leaky_relu(name + ".relu", x);
   }
-  x = net.conv(prefix + "scores", x, 1, {3, 1, 1});
+  // Scores of images that it knows nothing of yet shall be small.
+  x = net.conv(prefix + "scores", x, 1, {3, 1, 1, 1, true, true});
   return net.finish_maps({{x, "scores_of_patches"}}, "critic:width=" + std::to_string(width));
 }
 

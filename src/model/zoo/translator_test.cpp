@@ -82,6 +82,18 @@ TEST(Translator, CriticsScorePatches) {
   EXPECT_EQ(large->info().outputs[0].shape, (std::vector<std::int64_t>{1, 8, 8}));
 }
 
+TEST(Translator, BeginsWithImagesAndScoresThatCanBeLearnedFrom) {
+  ArchitectureShape shape{1, 28, 28, 2};
+  at::Tensor images = some_images(shape);
+  for (const char* spec : {"resnet", "unet"}) {
+    at::Tensor made = load(build(spec, shape, {"p."}))->apply(images)[0];
+    // A tanh that is at its end has no gradient.
+    EXPECT_LT((made.abs() > 0.99).to(at::kFloat).mean().item<double>(), 0.1) << spec;
+  }
+  at::Tensor scores = load(critic_onnx(shape, 16, "d.", Rng(1)))->apply(images)[0];
+  EXPECT_LT(scores.abs().mean().item<double>(), 3);
+}
+
 TEST(Translator, RefusesImagesWithoutRoom) {
   EXPECT_NE(error_of([] { build("resnet", {1, 7, 28, 2}, {"p."}); }).find("8x8"), std::string::npos);
   EXPECT_NE(error_of([] { build("resnet:depth=3", {1, 28, 28, 2}, {"p."}); }).find("depth"), std::string::npos);

@@ -56,6 +56,9 @@ struct FuzzFlags {
   std::string beta;
   std::string max_tries;
   std::string with;  // of the generator deepxplore
+  // Of the generator aeg.
+  std::string aeg;
+  std::string reference;
   std::int64_t iterations = 0;
   std::string time;
   std::int64_t outputs = 0;
@@ -208,6 +211,8 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   give("beta", flags.beta);
   give("tries", flags.max_tries);
   give("with", flags.with);
+  give("model", flags.aeg);
+  give("features", flags.reference);
   chosen.generator = generator.str();
   // A search has a size of its own.
   std::int64_t search = usual_energy(chosen.generator);
@@ -311,6 +316,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --method dh-n -o run5\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --generator noise:eps=8/255 --guide random -o run6\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --method deepxplore --with lenet1.onnx -o run7\n"
+      "  galvani fuzz lenet5.onnx --data mnist:test --method cagfuzz --aeg aeg.onnx --reference vgg.onnx -o run8\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide tknc --outputs 1000 --reset-when-full -o run3\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide random --fail-if \"faults>0\" --junit fuzz.xml -o run4\n"
       "  galvani fuzz --list\n"
@@ -329,6 +335,8 @@ void add_fuzz_verb(Verb& app, Common& common) {
                   "the campaign's folder; one that exists is gone on with (default: a new one in galvani-runs)");
   verb.add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
   verb.add_option("--with", flags->with, "other models that the generator compares with, such as b.onnx,c.onnx");
+  verb.add_option("--aeg", flags->aeg, "network that makes examples, of 'galvani train-generator' (generator aeg)");
+  verb.add_option("--reference", flags->reference, "network whose features judge them, or none (generator aeg)");
   verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
   for_each_setting(flags->settings, [&](const SettingInfo& info, auto& value) {
     if (!is_own_flag(info.name)) return;

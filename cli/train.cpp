@@ -193,7 +193,7 @@ void add_train_verb(Verb& app, Common& common) {
       .show_default()
       .check(Range(1, 65536));
   verb.add_option("--optimizer", options.optimizer, "sgd or adam, such as sgd:lr=0.1,momentum=0.9").show_default();
-  verb.add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, onecycle")
+  verb.add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, linear, onecycle")
       .show_default();
   verb.add_option("--augment", flags->augment, "crop, flip, cutout, none; auto is crop,flip for colour images")
       .show_default();

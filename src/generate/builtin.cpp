@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "generate/aeg.h"
 #include "generate/differential.h"
+#include "generate/mix.h"
 #include "generate/population.h"
 
 namespace galvani {
@@ -37,9 +39,9 @@ std::string absolute_paths(const std::string& list) {
 
 const GeneratorRegistry& generators() {
   static const GeneratorRegistry registry(
-      "generator",
-      {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry(), deepxplore_generator_entry(),
-       dlfuzz_generator_entry(), swarm_generator_entry(), genetic_generator_entry()});
+      "generator", {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry(),
+                    deepxplore_generator_entry(), dlfuzz_generator_entry(), swarm_generator_entry(),
+                    genetic_generator_entry(), aeg_generator_entry(), mix_generator_entry()});
   return registry;
 }
 
@@ -56,7 +58,11 @@ std::string resolved_generator(const Spec& spec) {
     }
   }
   for (auto& [name, value] : full.settings) {
-    if (name == kOtherModels || (name == kProfileFile && !value.empty())) value = absolute_paths(value);
+    bool of_aeg = spec.name == "aeg" && (name == kExampleNetwork || (name == kReferenceNetwork && value != "none"));
+    bool file = name == kOtherModels || name == kProfileFile || of_aeg;
+    if (file && !value.empty()) value = absolute_paths(value);
+    bool generator = spec.name == "mix" && (name == kFirstGenerator || name == kSecondGenerator);
+    if (generator && !value.empty()) value = resolved_generator(Spec::parse(value));
   }
   return generators().options(full).str();
 }

@@ -3045,6 +3045,141 @@ def _(w):
     w.refused(3, "describe", "eight.onnx", *LOOK, "--exemplars", "cut.ex", "-o", "bad-ex.json", names="cut.ex")
 
 
+topic("cagfuzz")
+
+TINY = ["--translator", "resnet:width=4,blocks=1", "--critic-width", 4, "--epoch-images", 64, "--batch", 16, "--micro-batch", 8,
+        "--optimizer", "adam:lr=0.002,beta1=0.5"]
+AEG_DATA = ["--data", "digits:train[0:300]", "--test", "digits:test[0:60]"]
+AEG_LOCK = threading.Lock()
+
+
+def prepare_aeg(w):
+    """A network that makes examples, hardly trained; made by whoever comes first."""
+    with AEG_LOCK:
+        if not (w / "aeg.onnx").exists():
+            w.done("train-generator", *AEG_DATA, *TINY, "--epochs", 3, "--sheets", "none", "-o", "aeg.onnx")
+
+
+def cagfuzz(folder, *more):
+    return ["fuzz", "eight.onnx", "--data", "digits:test[0:100]", "--method", "cagfuzz", "--aeg", "aeg.onnx", "--reference", "one.onnx",
+            "--seeds", 30, "--seed", 4, *more, "-o", folder]
+
+
+@check("train-generator: figures, sheets, what is wrong with it, and a file that others open")
+def _(w):
+    command = ["train-generator", *AEG_DATA, *TINY, "--epochs", 2]
+    said = json.loads(w.done(*command, "--metrics", "g.csv", "-o", "g.onnx", "--json").out)
+    expect_equal([e["epoch"] for e in said["epochs"]], [1, 2], "the epochs")
+    expect(said["epochs"][1]["cycle"] < said["epochs"][0]["cycle"], "the way back is not learned")
+    figures = said["figures"]
+    expect_equal(figures["images"], 60, "the images that are looked at")
+    expect(0 < figures["ssim"] < 1 and figures["change"] > 0 and 0 <= figures["unchanged"] <= 1, str(figures))
+    expect_equal(sorted(p.name for p in (w / "g.sheets").iterdir()), ["epoch-001.png", "epoch-002.png"], "the sheets")
+    expect((w / "g.sheets" / "epoch-002.png").read_bytes().startswith(b"\x89PNG"), "a sheet is no PNG")
+    expect_equal(len((w / "g.csv").read_text().splitlines()), 3, "the lines of metrics")
+    expect_equal(sorted(p.name for p in w.folder.glob("g.onnx*")), ["g.onnx"], "what is left")
+    # Two epochs do not make a generator, and it says so.
+    result = w.run(*command, "-o", "g.onnx", "--sheets", "none", "--fail-if", "ssim<0.99")
+    expect_equal(result.code, 1, "the gate")
+    expect("SSIM" in result.out and "epoch" in result.out, result.out[-500:])
+    expect(bool(figures["complaints"]) == ("warning:" in result.err), f"{figures['complaints']}: {result.err[-300:]}")
+    listed = w.done("train-generator", "--list").out
+    expect(all(name in listed for name in ("resnet", "unet", "halves", "pair", "clusters")), listed)
+    seen = json.loads(w.done("train-generator", "--list", "--json").out)
+    expect_equal([len(seen["translators"]), len(seen["domains"])], [2, 3], "what is listed")
+
+
+@check("train-generator: other domains, networks and losses")
+def _(w):
+    base = ["train-generator", *TINY, "--epochs", 1, "--sheets", "none", "--json"]
+    for name, more in {"pair": [*AEG_DATA, "--domains", "pair:a=3,b=8"], "clusters": [*AEG_DATA, "--domains", "clusters:features=one.onnx"],
+                       "log": [*AEG_DATA, "--adversarial", "log", "--replay", 0, "--identity", 0],
+                       "two": ["--data", "digits:train[class=1]", "--other", "digits:train[class=7]", "--test", "digits:test[0:20]"]}.items():
+        said = json.loads(w.done(*base, *more, "-o", f"d-{name}.onnx").out)
+        expect(math.isfinite(said["epochs"][0]["critics"]), name)
+    said = w.done("train-generator", *AEG_DATA, *TINY[2:], "--translator", "unet:width=4", "--epochs", 1, "--sheets", "none", "-o", "u.onnx")
+    expect("SSIM" in said.out, said.out)
+    w.refused(2, *base, *AEG_DATA, "--domains", "thirds", "-o", "no.onnx", names="halves")
+    w.refused(2, *base, *AEG_DATA, "--domains", "pair:a=3,b=12", "-o", "no.onnx", names="'12'")
+    w.refused(2, *base, *AEG_DATA, "--domains", "halves", "--other", "digits", "-o", "no.onnx", names="--domains")
+    w.refused(2, *base, *AEG_DATA, "--adversarial", "hinge", "-o", "no.onnx", names="squares")
+    w.refused(2, "train-generator", "-o", "no.onnx", names="--data")
+    w.refused(3, *base, *AEG_DATA, "--domains", "clusters:features=gone.onnx", "-o", "no.onnx", names="gone.onnx")
+    expect(not (w / "no.onnx").exists(), "something was written")
+
+
+@check("a killed training of a generator goes on to the same bytes")
+def _(w):
+    command = ["train-generator", *AEG_DATA, *TINY, "--epochs", 3, "--sheets", "none"]
+    w.done(*command, "-o", "calm.onnx")
+    process = w.start(*command, "-o", "cut.onnx", "--json-lines")
+    # The checkpoint of an epoch is written after its line.
+    for _ in range(2):
+        process.stdout.readline()
+    process.kill()
+    process.communicate()
+    expect((w / "cut.onnx.checkpoint").exists(), "there is no checkpoint")
+    w.refused(2, *command, "--cycle", 5, "-o", "cut.onnx", names="cycle")
+    w.done(*command, "-o", "cut.onnx", "--threads", 1)
+    expect((w / "cut.onnx").read_bytes() == (w / "calm.onnx").read_bytes(), "the models differ")
+    expect(not (w / "cut.onnx.checkpoint").exists(), "the checkpoint is left")
+
+
+@check("fuzz --method cagfuzz: examples that are similar enough, the same ones every time")
+def _(w):
+    prepare_aeg(w)
+    loose = ["--generator", "aeg:similarity=0.5", "--iterations", 64]
+    found = json.loads(w.done(*cagfuzz("cag", *loose), "--json").out)
+    expect_equal(found["mutants"], 64 * 10, "the examples")
+    expect(0 < found["valid"] <= found["mutants"] / 2, f"{found['valid']} are valid")
+    expect(found["passes"] >= 2 * found["mutants"], f"{found['passes']} passes are counted")
+    w.done(*cagfuzz("cag-1", *loose, "--threads", 1))
+    expect_equal(store(w / "cag-1"), store(w / "cag"), "the store on one thread")
+    w.done(*cagfuzz("cag-cut", "--generator", "aeg:similarity=0.5", "--iterations", 32))
+    w.done("fuzz", "-o", "cag-cut", "--iterations", 64)
+    expect_equal(store(w / "cag-cut"), store(w / "cag"), "the store of what was gone on with")
+    w.done("check", "cag")
+    if found["faults"]:
+        w.done("replay", "cag")
+        for fault in json.loads(w.done("faults", "cag", "--most", 0, "--json").out)["faults"]:
+            expect(fault["remarks"]["figures"]["similarity"] >= 0.5, str(fault["remarks"]))
+    # Any guide may use examples, and mutation may be mixed in.
+    mixed = json.loads(w.done("fuzz", "eight.onnx", *TEST, "--guide", "random", "--seeds", 20, "--iterations", 20, "--generator",
+                              "mix:first=(aeg:model=aeg.onnx,features=none),second=mutate", "-o", "cag-mixed", "--json").out)
+    kinds = {m["name"]: m["mutants"] for m in json.loads(w.done("stats", "cag-mixed", "--json").out)["mutators"]}
+    expect(kinds["aeg"] == mixed["mutants"] / 2 and len(kinds) > 2, str(kinds))
+    w.done("check", "cag-mixed")
+    plain = ["fuzz", "eight.onnx", *TEST, "--method", "cagfuzz", "-o", "cag-no"]
+    w.refused(2, *plain, names="train-generator")
+    w.refused(2, *plain, "--aeg", "aeg.onnx", names="--reference")
+    w.refused(3, *plain, "--aeg", "eight.onnx", "--reference", "none", names="eight.onnx")
+    w.refused(3, *plain, "--aeg", "gone.onnx", "--reference", "none", names="gone.onnx")
+    expect(not (w / "cag-no" / "campaign.toml").exists(), "a campaign was begun")
+
+
+@check("transfer: campaigns and attacks on other models")
+def _(w):
+    w.done(*fuzz(folder="to-transfer", guide="random", iterations=40))
+    w.done("attack", "one.onnx", *TEST, "--method", "fgsm", "--eps", "0.3", "-o", "attack-to-transfer")
+    said = json.loads(w.done("transfer", "to-transfer", "attack-to-transfer", "--plot", "t.svg", "-o", "t.json", "--json").out)
+    expect_equal(said, json.loads((w / "t.json").read_text()), "the file")
+    expect_equal(said["models"], ["eight", "one"], "the models")
+    matrix = [row["models"] for row in said["rows"]]
+    expect_equal([matrix[0][0]["rate"], matrix[1][1]["rate"]], [1, 1], "what a model's own faults do to it")
+    expect(matrix[0][0]["own"] and matrix[1][1]["own"] and not matrix[0][1]["own"], "whose they are")
+    for row in matrix:
+        for cell in row:
+            expect(cell["broken"] <= cell["right"] <= cell["tests"] and cell["broken"] <= cell["wrong"], str(cell))
+    quality = json.loads(w.done("quality", "one.onnx", "--tests", "to-transfer", "--metrics", "mr", "--json").out)
+    expect_equal([matrix[0][1]["tests"], matrix[0][1]["wrong"]], [quality["tests"], quality["misclassified"]], "what quality says")
+    expect("%<" in (w / "t.svg").read_text(), "the heat map says nothing")
+    result = w.run("transfer", "to-transfer", "--models", "one.onnx", "--fail-if", "highest>=0")
+    expect_equal(result.code, 1, "the gate")
+    expect("eight" in result.out and "one" in result.out, result.out)
+    w.refused(2, "transfer", "to-transfer", names="--models")
+    w.refused(3, "transfer", "to-transfer", "--models", "gone.onnx", names="gone.onnx")
+
+
 topic("mishaps")
 
 Habit = collections.namedtuple("Habit", "verb kind command writes", defaults=[True])  # writes: to a file that {output} names
@@ -3057,6 +3192,9 @@ HABITS = [
     Habit("trace", "model", ["trace", "{input}", *TEST, "-o", "{output}"]),
     Habit("excite", "model", ["excite", "{input}", "--data", "digits:test[0:8]", "--change", "noise:eps=0.5", "--taps", "fc3", "-o", "{output}"]),
     Habit("train", "data", ["train", "lenet1", "--data", "{input}", "--epochs", 1, "-o", "{output}"]),
+    Habit("train-generator", "data", ["train-generator", "--data", "{input}", *TINY[:4], "--epochs", 1, "--epoch-images", 8, "--sheets", "none",
+                                      "-o", "{output}"]),
+    Habit("transfer", "campaign", ["transfer", "{input}", "--models", "one.onnx", "--plot", "{output}"]),
     Habit("fuzz", "model", ["fuzz", "{input}", *TEST, "--guide", "random", "--seeds", 9, "--iterations", 4, "--junit", "{output}", "-o",
                             "mishap-{case}"]),
     Habit("attack", "model", ["attack", "{input}", *TEST, "--method", "fgsm", "--junit", "{output}", "--fail-if", "robust<0", "-o",

@@ -12,6 +12,7 @@ namespace galvani::zoo {
 using onnx::set_float;
 using onnx::set_int;
 using onnx::set_ints;
+using onnx::set_text;
 
 namespace {
 
@@ -103,11 +104,14 @@ Value GraphBuilder::input() const {
 
 Value GraphBuilder::conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options) {
   require_map(name, x);
-  auto [kernel, stride, padding, groups, bias] = options;
+  auto [kernel, stride, padding, groups, bias, unit] = options;
   if (x.shape[0] % groups != 0 || channels % groups != 0)
     fail(ErrorCode::internal, "layer '{}' cannot split {} channels into {} groups", name, x.shape[0], groups);
   std::vector<std::string> inputs = {x.name, name + ".weight"};
-  add_kaiming(name + ".weight", {channels, x.shape[0] / groups, kernel, kernel});
+  std::int64_t fan_in = x.shape[0] / groups * kernel * kernel;
+  // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
+  double variance = unit ? 1.0 / static_cast<double>(fan_in) : 2.0 / static_cast<double>(channels * kernel * kernel);
+  add_normal(name + ".weight", {channels, x.shape[0] / groups, kernel, kernel}, std::sqrt(variance));
   if (bias) {
     inputs.push_back(name + ".bias");
     add_filled(name + ".bias", channels, 0);
@@ -147,6 +151,50 @@ Value GraphBuilder::relu6(const std::string& name, const Value& x) {
   std::string high = impl_->writer.constant(name + ".high", 6.0F);
   impl_->add_node("Clip", name, {x.name, low, high});
   return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::leaky_relu(const std::string& name, const Value& x) {
+  set_float(impl_->add_node("LeakyRelu", name, {x.name}), "alpha", 0.2F);
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::tanh(const std::string& name, const Value& x) {
+  impl_->add_node("Tanh", name, {x.name});
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::instance_norm(const std::string& name, const Value& x) {
+  require_map(name, x);
+  add_filled(name + ".weight", x.shape[0], 1);
+  add_filled(name + ".bias", x.shape[0], 0);
+  ::onnx::NodeProto& node = impl_->add_node("InstanceNormalization", name, {x.name, name + ".weight", name + ".bias"});
+  set_float(node, "epsilon", 1e-5F);
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::enlarge(const std::string& name, const Value& x, std::int64_t height, std::int64_t width) {
+  require_map(name, x);
+  // Sizes would need the batch, which is open; scales are rounded down, so a little more is said where they are not
+  // whole.
+  auto scale = [](std::int64_t from, std::int64_t to) {
+    double more = to % from == 0 ? 0 : 0.25;
+    return static_cast<float>((static_cast<double>(to) + more) / static_cast<double>(from));
+  };
+  std::string scales =
+      impl_->writer.real_constant(name + ".scales", {1, 1, scale(x.shape[1], height), scale(x.shape[2], width)});
+  ::onnx::NodeProto& node = impl_->add_node("Resize", name, {x.name, "", scales});
+  set_text(node, "mode", "nearest");
+  set_text(node, "coordinate_transformation_mode", "asymmetric");
+  set_text(node, "nearest_mode", "floor");
+  return impl_->give(name, {x.shape[0], height, width});
+}
+
+Value GraphBuilder::concat(const std::string& name, const Value& a, const Value& b) {
+  require_map(name, a);
+  if (b.shape.size() != 3 || a.shape[1] != b.shape[1] || a.shape[2] != b.shape[2])
+    fail(ErrorCode::internal, "layer '{}' joins '{}' and '{}' of unlike size", name, a.name, b.name);
+  set_int(impl_->add_node("Concat", name, {a.name, b.name}), "axis", 1);
+  return impl_->give(name, {a.shape[0] + b.shape[0], a.shape[1], a.shape[2]});
 }
 
 Value GraphBuilder::max_pool(const std::string& name, const Value& x, std::int64_t kernel, std::int64_t stride,
@@ -223,6 +271,18 @@ std::string GraphBuilder::finish(const Value& logits, const std::string& spec) {
   return impl_->writer.bytes();
 }
 
+std::string GraphBuilder::finish_maps(const std::vector<std::pair<Value, std::string>>& outputs,
+                                      const std::string& spec) {
+  for (const auto& [value, name] : outputs) {
+    require_map(name, value);
+    // A value that later layers read cannot be called otherwise.
+    impl_->add_node("Identity", name, {value.name});
+    set_shape(*impl_->graph().add_output(), {name, value.shape});
+  }
+  impl_->writer.metadata("galvani.architecture", spec);
+  return impl_->writer.bytes();
+}
+
 std::size_t GraphBuilder::reserve_weights(const std::vector<std::int64_t>& dims) {
   std::int64_t size = 1;
   for (std::int64_t dim : dims) size *= dim;
@@ -245,12 +305,10 @@ void GraphBuilder::add_uniform(const std::string& name, const std::vector<std::i
   impl_->writer.weight(name, dims, values);
 }
 
-void GraphBuilder::add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims) {
+void GraphBuilder::add_normal(const std::string& name, const std::vector<std::int64_t>& dims, double deviation) {
   std::vector<float> values(reserve_weights(dims));
   rng_.derive(name).fill_normal(values.data(), values.size());
-  // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
-  auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(dims[0] * dims[2] * dims[3])));
-  for (float& value : values) value *= deviation;
+  for (float& value : values) value *= static_cast<float>(deviation);
   impl_->writer.weight(name, dims, values);
 }
 

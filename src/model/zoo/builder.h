@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "galvani/base/rng.h"
@@ -23,6 +24,7 @@ struct ConvOptions {
   std::int64_t padding = 0;
   std::int64_t groups = 1;
   bool bias = true;
+  bool unit = false;  // weights that keep the spread of their input, for a layer that no ReLU follows
 };
 
 // A layer's name is the name of its node and of the value it gives; its weights are called as PyTorch would
@@ -41,7 +43,7 @@ class GraphBuilder {
   void require_image(std::int64_t side) const;
 
   Value input() const;
-  // Weights: Kaiming normal by fan-out; bias 0.
+  // Weights: Kaiming normal by fan-out, or of deviation 1/sqrt(fan-in); bias 0.
   Value conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options);
   // Over channels or over features. Kept as a node of its own so that training can use it.
   Value batch_norm(const std::string& name, const Value& x);
@@ -49,6 +51,15 @@ class GraphBuilder {
                 const ConvOptions& options);
   Value relu(const std::string& name, const Value& x);
   Value relu6(const std::string& name, const Value& x);
+  // x below 0 is multiplied by 0.2.
+  Value leaky_relu(const std::string& name, const Value& x);
+  Value tanh(const std::string& name, const Value& x);
+  // Every map of every image to mean 0 and deviation 1, then a learned scale and shift.
+  Value instance_norm(const std::string& name, const Value& x);
+  // Nearest neighbours, to maps of that size.
+  Value enlarge(const std::string& name, const Value& x, std::int64_t height, std::int64_t width);
+  // Channels of the one, then of the other.
+  Value concat(const std::string& name, const Value& a, const Value& b);
   Value max_pool(const std::string& name, const Value& x, std::int64_t kernel, std::int64_t stride,
                  std::int64_t padding = 0);
   Value global_avg_pool(const std::string& name, const Value& x);
@@ -65,13 +76,15 @@ class GraphBuilder {
 
   // The file's bytes. `logits` becomes the output; `spec` is recorded in the file.
   std::string finish(const Value& logits, const std::string& spec);
+  // The same for a network that gives feature maps: every pair is a value and what it is called as an output.
+  std::string finish_maps(const std::vector<std::pair<Value, std::string>>& outputs, const std::string& spec);
 
  private:
   struct Impl;
 
   void add_filled(const std::string& name, std::int64_t size, float value);
   void add_uniform(const std::string& name, const std::vector<std::int64_t>& dims, double bound);
-  void add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims);
+  void add_normal(const std::string& name, const std::vector<std::int64_t>& dims, double deviation);
   std::size_t reserve_weights(const std::vector<std::int64_t>& dims);
 
   std::string architecture_;

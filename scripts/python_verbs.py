@@ -24,6 +24,9 @@ HINTS = {"text": "Text", "texts": "Sequence[Text] | Text", "integer": "int", "nu
 
 def argument(option):
     name = option["name"].lstrip("-").replace("-", "_")
+    # What stands without a name may have that of an option: explain's pictures, and --input.
+    if option["name"] == "input":
+        name = "inputs"
     return name + "_" if keyword.iskeyword(name) else name
 
 

@@ -133,7 +133,7 @@ at::Tensor to_tensor(const py::array& array, const std::string& what) {
 
 at::Tensor to_inputs(const py::array& array, const std::string& what) {
   at::Tensor inputs = to_tensor(array, what);
-  bool sounds = inputs.dim() == 3;
+  bool sounds = inputs.dim() == 3 && inputs.scalar_type() != at::kByte;
   if (inputs.dim() != 4 && !sounds)
     bad_input("{}: has shape {}, but must be (N, C, H, W), or (N, channels, length) of sounds", what,
               shape_text(inputs));

@@ -97,10 +97,12 @@ def function(words, verb):
         lines.append(f"    {argument(option)}: {kind},")
     if news:
         lines.append("    on_event: Callable[[dict[str, Any]], object] | None = None,")
-    lines.append(") -> dict[str, Any]:")
+    result = "list[dict[str, Any]]" if words[-1] == "list" else "dict[str, Any]"
+    lines.append(f") -> {result}:")
     lines.append(docstring(words, verb, positional + named))
     several = [argument(option) for option in options if option["kind"] == "texts"]
-    lines.append(f"    return call({tuple(words)!r}, {[argument(o) for o in positional]!r}, {several!r}, locals())")
+    lines.append(f"    result: {result} = call({tuple(words)!r}, {[argument(o) for o in positional]!r}, {several!r}, locals())")
+    lines.append("    return result")
     return "\n".join(lines)
 
 

@@ -19,6 +19,6 @@ def as_array(values: Any, what: str) -> npt.NDArray[Any]:
         array = np.asarray(values)
     except (RuntimeError, TypeError, ValueError, BufferError) as e:
         raise InputError(f"{what}: cannot be read as an array ({e})") from e
-    if array.dtype == object:
+    if array.dtype.kind not in "buifc":
         raise InputError(f"{what}: is no array of numbers")
     return array

@@ -50,6 +50,8 @@ class _Words:
         if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
             raise UsageError(f"{name} is of type {type(value).__name__}, which is nothing that it can be")
         text = str(value)
+        if not text:
+            raise UsageError(f"{name} is empty: leave it out, or give it a value")
         if "\0" in text:
             raise UsageError(f"{name} has a character in it that no name may have")
         return text
@@ -64,7 +66,7 @@ class _Words:
         return [self.text(name, part) for part in value]
 
 
-def call(verb: Sequence[str], positional: Sequence[str], several: Sequence[str], given: dict[str, Any]) -> dict[str, Any]:
+def call(verb: Sequence[str], positional: Sequence[str], several: Sequence[str], given: dict[str, Any]) -> Any:
     """Does what a verb does. None and False: an option is not given."""
     on_event = given.pop("on_event", None)
     words = _Words(verb)
@@ -85,9 +87,9 @@ def call(verb: Sequence[str], positional: Sequence[str], several: Sequence[str],
         else:
             words.words.append(f"{option}={words.text(name, value)}")
     document, columns = _galvani.call_verb(words.words, words.networks, on_event)
-    result: dict[str, Any] = document
-    result.update(columns)
-    return result
+    if columns:
+        document.update(columns)
+    return document
 
 
 def events(verb: Callable[..., dict[str, Any]], *args: Any, **options: Any) -> Iterator[dict[str, Any]]:

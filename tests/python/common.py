@@ -15,7 +15,7 @@ MODELS = pathlib.Path(os.environ["GALVANI_MODELS"])
 TEST = "digits:test[0:300]"
 TRAIN = "digits:train[0:600]"
 # What two runs of the same work differ in.
-OF_THE_RUN = {"seconds", "forward_seconds", "times", "rate", "rft", "rft_all", "fre", "fre_all", "event"}
+OF_THE_RUN = {"seconds", "forward_seconds", "times", "rate", "rft", "rft_all", "fre", "fre_all", "event", "bytes"}
 
 
 def command(*words, folder=".", code=0):

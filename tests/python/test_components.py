@@ -106,7 +106,7 @@ class Components(Case):
             self.assertTrue(((0 <= change) & (change <= 90)).all() and change.any())
             self.assertRegex(kept["rule"], r"^brighter:draw=\d+$")
         # Its steps can be made again.
-        self.assertEqual(galvani.check("run")["problems"], [])
+        self.assertEqual(galvani.check("run")["damage"], [])
 
     def test_mistakes_are_told(self):
         class Short:

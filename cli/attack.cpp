@@ -69,7 +69,7 @@ void list_attacks(const Common& common) {
     all.push_back({{"name", entry.name}, {"kind", kind}, {"help", entry.help}, {"options", options}});
   }
   if (common.json) {
-    print_json({{"attacks", all}}, 2);
+    common.give({{"attacks", all}}, 2);
   } else {
     say("{}\n{}", table.str(), details.str());
   }
@@ -243,7 +243,8 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   {
     Campaign campaign(flags.folder, settings, {tracer, data, nullptr, "", nullptr, nullptr});
     say_base(common, flags.folder, *network, flags.data);
-    std::unique_ptr<Listener> listener = common.json_lines ? make_json_listener() : std::make_unique<AttackListener>();
+    std::unique_ptr<Listener> listener =
+        common.json_lines ? make_json_listener(common) : std::make_unique<AttackListener>();
     try {
       campaign.run({}, {listener.get()});
     } catch (const Error& e) {
@@ -258,7 +259,7 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
     Json j = robustness_json(result);
     j["folder"] = flags.folder;
     if (common.json_lines) j["event"] = "summary";
-    print_json(j, common.json_lines ? -1 : 1);
+    common.give(j);
   } else {
     print_robustness(result, flags.folder);
   }

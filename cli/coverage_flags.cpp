@@ -32,7 +32,7 @@ void list_criteria(const Common& common) {
     for (const auto& entry : galvani::criteria().entries())
       all.push_back(entry_json(entry.name, entry.help, entry.schema));
     all.push_back(entry_json("dpd", kDpdHelp, dpd_schema()));
-    print_json({{"criteria", all}}, 1);
+    common.give({{"criteria", all}});
     return;
   }
   Table table({"criterion", "counts", "options (default)"});

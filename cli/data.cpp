@@ -52,7 +52,7 @@ void list_data(const Common& common) {
                        {"folder", folder ? Json(folder->string()) : Json()}});
   }
   if (common.json) {
-    print_json(entries, 2);
+    common.give(entries, 2);
     return;
   }
   say("{}", table.str());
@@ -90,7 +90,7 @@ void get_all(const GetRequest& request, const Common& common) {
     result.push_back({{"name", entry->name}, {"folder", place}});
     if (!common.json) say("{} {}\n", entry->name, remark);
   }
-  if (common.json) print_json(result, 2);
+  if (common.json) common.give(result, 2);
 }
 
 void add_get(Verb& data, Common& common) {
@@ -283,7 +283,7 @@ void inform(const std::string& spec, std::string sheet, bool skip_broken, const 
   } else {
     result["rate"] = type.rate;
   }
-  print_json(result, 2);
+  common.give(result, 2);
 }
 
 void add_info(Verb& data, Common& common) {
@@ -320,7 +320,7 @@ void export_data(const ExportRequest& request, const Common& common) {
     write_idx(data.load(), request.output, train ? "train" : "t10k");
   }
   if (common.json) {
-    print_json({{"name", data.name}, {data.type().noun(), data.size()}, {"output", request.output}}, 2);
+    common.give({{"name", data.name}, {data.type().noun(), data.size()}, {"output", request.output}}, 2);
   } else {
     say("{} {} of {} are now in {}\n", format_count(data.size()), data.type().noun(), data.name, request.output);
   }

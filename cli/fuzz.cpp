@@ -98,11 +98,10 @@ void list_components(const Common& common) {
                        {"generator", s.generator},
                        {"scheduler", s.scheduler}});
     }
-    print_json({{"methods", named},
-                {"generators", entries_json(generators().entries())},
-                {"guides", entries_json(guides().entries())},
-                {"schedulers", entries_json(schedulers().entries())}},
-               1);
+    common.give({{"methods", named},
+                 {"generators", entries_json(generators().entries())},
+                 {"guides", entries_json(guides().entries())},
+                 {"schedulers", entries_json(schedulers().entries())}});
     return;
   }
   Table table({"", "name", "what it does", "options (default)"});
@@ -270,7 +269,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     say_base(common, flags.folder, *network, flags.data);
     bool plain = flags.plain || common.quiet;
-    std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener()
+    std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener(common)
                                          : plain || common.json ? make_progress_listener()
                                                                 : make_screen_listener();
     try {
@@ -286,7 +285,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (common.json) {
     Json j = summary_json(reader, summary);
     if (common.json_lines) j["event"] = "summary";
-    print_json(j, common.json_lines ? -1 : 1);
+    common.give(j);
   } else {
     say("{}", summary_text(reader, summary));
     say("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n", flags.folder,

@@ -292,7 +292,7 @@ void guess(const Common& common, InspectFlags& flags) {
   CardFlags given = flags.model.options.flags;
   GuessSource source{[&](const std::string& layout) {
                        flags.model.options.flags.layout = layout;
-                       return flags.model.load(opened.common_type());
+                       return flags.model.load_file(opened.common_type());
                      },
                      [&](const Network& network) { return opened.view(input_needs(network)); }};
   PreprocessGuess guess = guess_preprocessing(source, given, flags.sample);
@@ -304,7 +304,7 @@ void guess(const Common& common, InspectFlags& flags) {
         fmt::format("{}: right for {:.1f}% of {} images of {}, the best of {} presets", printable(best.name),
                     best.accuracy * 100, guess.images, printable(guess.data), guess.scores.size()));
   if (common.json) {
-    print_json(guess_json(flags, guess, written), 2);
+    common.give(guess_json(flags, guess, written), 2);
   } else {
     print_guess(flags, guess, written);
   }
@@ -325,7 +325,7 @@ void inspect(Common& common, InspectFlags& flags) {
     bad_usage("conditions are on the accuracy: name labelled inputs with --data");
   flags.gates.check({"images", "accuracy", "least-recall", "not-a-number"});
   flags.model.options.any_output = true;
-  std::unique_ptr<Network> network;
+  std::shared_ptr<Network> network;
   std::optional<DataView> data;
   if (flags.data.empty()) {
     network = flags.model.load();
@@ -345,7 +345,7 @@ void inspect(Common& common, InspectFlags& flags) {
     if (auto warning = suspicious(*network, *evaluation, data->name)) log::warn("{}", *warning);
   }
   if (common.json) {
-    print_json(as_json(*network, taps, data, evaluation, flags.layers), 2);
+    common.give(as_json(*network, taps, data, evaluation, flags.layers), 2);
   } else {
     print_text(*network, taps, data, evaluation, flags.layers);
   }

@@ -77,7 +77,7 @@ void list_mutators(const Common& common) {
   }
   sets.add({"all", "every mutator with its usual parameters", ""});
   if (common.json) {
-    print_json({{"mutators", entries}, {"catalogues", catalogues}}, 2);
+    common.give({{"mutators", entries}, {"catalogues", catalogues}}, 2);
     return;
   }
   say("{}\n{}\n{}", table.str(), details.str(), sets.str());
@@ -110,7 +110,7 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
       rules.push_back({{"rule", set.text(row.rules[i])}, {"valid", static_cast<bool>(row.valid[i])}});
     result.push_back({{"mutator", row.mutator}, {"image", row.image}, {"rules", rules}});
   }
-  print_json({{"data", data.name}, {"mutators", request.mutators}, {"output", request.output}, {"rows", result}}, 2);
+  common.give({{"data", data.name}, {"mutators", request.mutators}, {"output", request.output}, {"rows", result}}, 2);
 }
 
 // Which rule made which file, of which input.
@@ -139,13 +139,13 @@ void write_pool(const MutateRequest& request, const Common& common) {
   }
   auto unchanged = std::count(rules.begin(), rules.end(), "");
   if (common.json) {
-    print_json({{"data", data.name},
-                {"mutators", request.mutators},
-                {"output", request.output},
-                {"seed", common.seed},
-                {"inputs", data.size()},
-                {"unchanged", unchanged}},
-               2);
+    common.give({{"data", data.name},
+                 {"mutators", request.mutators},
+                 {"output", request.output},
+                 {"seed", common.seed},
+                 {"inputs", data.size()},
+                 {"unchanged", unchanged}},
+                2);
     return;
   }
   say("{} mutants, one of each of {}, are now in {}{}\n", format_count(data.size()), printable(data.name),

@@ -74,11 +74,10 @@ Json registry_json(const Registry& registry) {
 
 void list_components(const Common& common) {
   if (common.json) {
-    print_json({{"architectures", registry_json(architectures())},
-                {"optimizers", registry_json(optimizers())},
-                {"schedules", registry_json(schedules())},
-                {"augmentations", registry_json(augmentations())}},
-               1);
+    common.give({{"architectures", registry_json(architectures())},
+                 {"optimizers", registry_json(optimizers())},
+                 {"schedules", registry_json(schedules())},
+                 {"augmentations", registry_json(augmentations())}});
     return;
   }
   Table table({"name", "what it is"});
@@ -135,7 +134,7 @@ void run(const Common& common, TrainFlags& flags) {
     rows += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.3f}\n", r.epoch, r.rate, r.loss, r.train_accuracy,
                         r.accuracy, r.seconds);
     if (common.json_lines) {
-      print_json(as_json(r));
+      common.tell(as_json(r));
     } else if (common.json) {
       epochs.push_back(as_json(r));
     } else {
@@ -155,10 +154,10 @@ void run(const Common& common, TrainFlags& flags) {
   if (!flags.metrics.empty()) write_file(flags.metrics, rows);
   Json done = {{"model", flags.output}, {"accuracy", final.accuracy}, {"data", test.name}};
   if (common.json_lines) {
-    print_json(done);
+    common.give(done);
   } else if (common.json) {
     done["epochs"] = epochs;
-    print_json(done, 1);
+    common.give(done);
   } else {
     say("{}: {:.2f}% on {}\n", flags.output, final.accuracy * 100, test.name);
   }

@@ -89,7 +89,7 @@ void add_train_captioner_verb(Verb& app, Common& common) {
     flags->options.seed = common.seed;
     CaptionerTraining found = train_captioner(flags->options, flags->output);
     if (common.json) {
-      print_json(training_json(found, flags->output), 1);
+      common.give(training_json(found, flags->output));
     } else {
       print_training(found, flags->output);
     }

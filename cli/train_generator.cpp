@@ -43,7 +43,7 @@ void list_parts(const Common& common) {
     return list;
   };
   if (common.json) {
-    print_json({{"translators", all(translators().entries())}, {"domains", all(domain_splits().entries())}}, 1);
+    common.give({{"translators", all(translators().entries())}, {"domains", all(domain_splits().entries())}});
     return;
   }
   Table table({"", "name", "what it is"});
@@ -161,7 +161,7 @@ void run(Common& common, TrainGeneratorFlags& flags, const Verb& verb) {
             fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.3f}\n", e.epoch, e.rate,
                         e.adversarial, e.cycle, e.identity, e.critics, f.similarity, f.change, f.variety, e.seconds);
         if (common.json_lines) {
-          print_json(epoch_json(e));
+          common.tell(epoch_json(e));
         } else if (common.json) {
           epochs.push_back(epoch_json(e));
         } else {
@@ -178,11 +178,9 @@ void run(Common& common, TrainGeneratorFlags& flags, const Verb& verb) {
                              : result.epochs.back().figures;
   for (const std::string& complaint : complaints(found)) log::warn("{}: {}", flags.output, complaint);
   Json done = {{"model", flags.output}, {"data", test.name}, {"figures", as_json(found)}};
-  if (common.json_lines) {
-    print_json(done);
-  } else if (common.json) {
-    done["epochs"] = epochs;
-    print_json(done, 1);
+  if (common.json) {
+    if (!common.json_lines) done["epochs"] = epochs;
+    common.give(done);
   } else {
     say_figures(found, flags.output, test.name);
     if (!flags.sheets.empty()) say("sheets of every epoch are in {}\n", flags.sheets);

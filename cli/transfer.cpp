@@ -89,7 +89,7 @@ void run(Common& common, const TransferFlags& flags) {
   if (!flags.plot.empty()) write_file(flags.plot, transfer_svg(transfer));
   if (!flags.output.empty()) write_file(flags.output, json_text(as_json(transfer), 1) + "\n");
   if (common.json) {
-    print_json(as_json(transfer), 1);
+    common.give(as_json(transfer));
   } else {
     print(transfer);
   }

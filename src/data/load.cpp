@@ -10,10 +10,12 @@
 #include "galvani/base/error.h"
 #include "galvani/data/catalogue.h"
 #include "galvani/data/digits.h"
+#include "galvani/data/memory.h"
 #include "galvani/data/source.h"
 #include "galvani/data/spec.h"
 #include "galvani/data/view.h"
 #include "notices.h"
+#include "readers.h"
 
 namespace galvani {
 namespace {
@@ -110,8 +112,9 @@ OpenedData::OpenedData(const std::string& spec, const std::string& default_split
     std::string split = explicit_split ? part.split : default_split;
     const CatalogueEntry* entry = part.is_path ? nullptr : find_catalogue_entry(part.source);
     if (entry != nullptr) part.split = split;
-    std::shared_ptr<Source> source = entry != nullptr
-                                         ? open_named(*entry, split)
+    std::shared_ptr<Source> source = entry != nullptr ? open_named(*entry, split)
+                                     : part.is_in_memory()
+                                         ? open_memory(split)
                                          : open_path({part.source, split, explicit_split, part.clip_length()});
     Labelled all{part.str(), source->labels(), entry != nullptr ? entry->class_names : source->class_names(),
                  source->files(), source->sorted_classes()};

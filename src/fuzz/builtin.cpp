@@ -20,8 +20,8 @@ const std::vector<GuideEntry>& guide_entries() {
 
 }  // namespace
 
-const GuideRegistry& guides() {
-  static const GuideRegistry registry("guide", [] {
+GuideRegistry& guides() {
+  static GuideRegistry registry("guide", [] {
     std::vector<GuideRegistry::Entry> entries;
     for (const GuideEntry& guide : guide_entries()) entries.push_back(guide.entry);
     return entries;

@@ -37,8 +37,8 @@ std::string absolute_paths(const std::string& list) {
 
 }  // namespace
 
-const GeneratorRegistry& generators() {
-  static const GeneratorRegistry registry(
+GeneratorRegistry& generators() {
+  static GeneratorRegistry registry(
       "generator", {mutate_generator_entry(), noise_generator_entry(), attack_generator_entry(),
                     deepxplore_generator_entry(), dlfuzz_generator_entry(), swarm_generator_entry(),
                     genetic_generator_entry(), aeg_generator_entry(), mix_generator_entry()});

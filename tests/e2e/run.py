@@ -321,6 +321,18 @@ def _(w):
     expect("Usage: galvani predict" in w.done("predict", "--data", "x", "--help").out, "the help of a command that lacks something")
 
 
+@check("help for machines: every verb, its options and their limits")
+def _(w):
+    said = json.loads(w.done("help", "--json").out)
+    verbs = {verb["name"]: verb for verb in said["verbs"]}
+    expect(len(verbs) >= 25 and {verb["name"] for verb in verbs["data"]["verbs"]} == {"list", "get", "info", "export"}, f"the verbs: {list(verbs)}")
+    options = {option["name"]: option for option in verbs["quality"]["options"]}
+    expect_equal({key: options["--inputs"][key] for key in ("kind", "default", "range", "required")},
+                 {"kind": "integer", "default": 10, "range": "from 1 to 1000000", "required": False}, "an option")
+    expect_equal(options["--norm"]["choices"], ["l1", "l2", "linf"], "its choices")
+    expect(options["model"]["kind"] == "text" and options["--clever"]["kind"] == "flag" and options["--fail-if"]["kind"] == "texts", "kinds")
+
+
 def misused(w, mentions, *arguments):
     w.refused(2, *arguments, names=mentions)
 

@@ -163,7 +163,8 @@ class Generator {
 };
 
 using GeneratorRegistry = Registry<std::unique_ptr<Generator>, const GeneratorContext&>;
-const GeneratorRegistry& generators();
+// A program may add its own.
+GeneratorRegistry& generators();
 // Every option resolved, those a preset sets included (`mutate:validity=nlc-code`).
 std::string resolved_generator(const Spec& spec);
 // How many candidates of a parent one search takes; 0: it does not search, so that any number makes sense.

@@ -128,7 +128,8 @@ struct SelectContext {
 };
 
 using SelectorRegistry = Registry<std::unique_ptr<Selector>, const SelectContext&>;
-const SelectorRegistry& selectors();
+// A program may add its own.
+SelectorRegistry& selectors();
 // Usage error if it needs what is not given.
 std::unique_ptr<Selector> make_selector(const Spec& spec, const SelectContext& context);
 

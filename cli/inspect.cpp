@@ -293,7 +293,7 @@ void guess(const Common& common, InspectFlags& flags) {
   CardFlags given = flags.model.options.flags;
   GuessSource source{[&](const std::string& layout) {
                        flags.model.options.flags.layout = layout;
-                       return flags.model.load(opened.type());
+                       return flags.model.load(opened.common_type());
                      },
                      [&](const Network& network) { return opened.view(input_needs(network)); }};
   PreprocessGuess guess = guess_preprocessing(source, given, flags.sample);

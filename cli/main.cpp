@@ -102,6 +102,7 @@ int run(int argc, char** argv) {
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);
+  add_train_captioner_verb(app, common);
   app.overview(overview(app));
   app.parse(argc, argv);
   check_output();

@@ -60,7 +60,7 @@ void ModelFlags::add_data_flags(Verb& verb) {
 ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split,
                             bool with_labels) {
   OpenedData opened(spec, default_split);
-  std::unique_ptr<Network> network = flags.load(opened.type());
+  std::unique_ptr<Network> network = flags.load(opened.common_type());
   InputNeeds needs = input_needs(*network);
   if (!with_labels) needs.classes = 0;
   DataView data = opened.view(needs);

@@ -258,7 +258,7 @@ void run(Common& common, RepairFlags& flags) {
   RepairOptions options = flags.resolved(common);
   check_flags(flags, options);
   OpenedData opened(flags.data, "train");
-  std::unique_ptr<Network> network = flags.model.load(opened.type());
+  std::unique_ptr<Network> network = flags.model.load(opened.common_type());
   RepairData data = load_all(*network, flags, common.seed);
   options.training.augment = flags.augment != "auto"          ? flags.augment
                              : data.train.images.size(1) == 3 ? "crop,flip"

@@ -59,6 +59,7 @@ void add_replay_verb(Verb& app, Common& common);
 void add_report_verb(Verb& app, Common& common);
 void add_select_verb(Verb& app, Common& common);
 void add_stats_verb(Verb& app, Common& common);
+void add_train_captioner_verb(Verb& app, Common& common);
 void add_train_verb(Verb& app, Common& common);
 void add_inspect_verb(Verb& app, Common& common);
 void add_model_verb(Verb& app, Common& common);

@@ -8,12 +8,12 @@
 #include "classes.h"
 #include "fit_image.h"
 #include "galvani/base/error.h"
-#include "galvani/base/log.h"
 #include "galvani/data/catalogue.h"
 #include "galvani/data/digits.h"
 #include "galvani/data/source.h"
 #include "galvani/data/spec.h"
 #include "galvani/data/view.h"
+#include "notices.h"
 
 namespace galvani {
 namespace {
@@ -53,8 +53,8 @@ SourceRows whole_files(const std::vector<FileSurvey>& files, const Labelled& abo
     bad_input("{}: {} of {} files are broken: {} ({}); --skip-broken leaves them out", about.name, broken, files.size(),
               named, first);
   if (whole.empty()) bad_input("{}: all {} files are broken: {}", about.name, broken, first);
-  log::warn("{}: {} of {} files {} broken and left out: {} ({})", about.name, broken, files.size(),
-            broken == 1 ? "is" : "are", named, first);
+  notices::warn("{}: {} of {} files {} broken and left out: {} ({})", about.name, broken, files.size(),
+                broken == 1 ? "is" : "are", named, first);
   return whole;
 }
 
@@ -82,19 +82,20 @@ void tell_fitting(const std::vector<FileSurvey>& files, const std::string& name,
     std::string from = size_text(most->first.first, most->first.second);
     if (sizes.size() > 1) from += fmt::format(" and {} other size{}", sizes.size() - 1, sizes.size() > 2 ? "s" : "");
     bool stated = needs.intake.stated();
-    log::info("{}: images of {} are resized to {} ({}){}", name, from, target,
-              stated ? needs.intake.str() : "short side, then centre crop", stated ? "" : "; --resize says otherwise");
+    notices::info("{}: images of {} are resized to {} ({}){}", name, from, target,
+                  stated ? needs.intake.str() : "short side, then centre crop",
+                  stated ? "" : "; --resize says otherwise");
   }
   if (needs.shape[0] == 3 && gray > 0)
-    log::info("{}: {} gray image{} made RGB, as the model takes three channels", name, gray,
-              gray == 1 ? " is" : "s are");
+    notices::info("{}: {} gray image{} made RGB, as the model takes three channels", name, gray,
+                  gray == 1 ? " is" : "s are");
   if (needs.shape[0] == 1 && colour > 0)
-    log::info("{}: {} colour image{} made gray, as the model takes one channel", name, colour,
-              colour == 1 ? " is" : "s are");
+    notices::info("{}: {} colour image{} made gray, as the model takes one channel", name, colour,
+                  colour == 1 ? " is" : "s are");
   if (left_turned > 0)
-    log::warn("{}: {} image{} of {} not turned as the EXIF tag says; --resize exact turns {}", name, left_turned,
-              left_turned == 1 ? "" : "s", target + (left_turned == 1 ? " is" : " are"),
-              left_turned == 1 ? "it" : "them");
+    notices::warn("{}: {} image{} of {} not turned as the EXIF tag says; --resize exact turns {}", name, left_turned,
+                  left_turned == 1 ? "" : "s", target + (left_turned == 1 ? " is" : " are"),
+                  left_turned == 1 ? "it" : "them");
 }
 
 // The same of sounds.
@@ -230,6 +231,23 @@ DataView OpenedData::view_of(const Part& part, const InputNeeds& needs) {
   }
   return {about, type,
           [source, rows](const SourceRows& wanted) { return source->values(rows_of_source(rows, wanted), rows[0]); }};
+}
+
+std::optional<SampleType> OpenedData::common_type() const {
+  constexpr std::size_t kLookedAt = 64;
+  SampleType first = type();
+  for (const Part& part : parts_) {
+    SourceRows some;
+    std::size_t step = std::max<std::size_t>(1, part.rows.size() / kLookedAt);
+    for (std::size_t i = 0; i < part.rows.size(); i += step) some.push_back(part.rows[i]);
+    for (const FileSurvey& file : part.source->survey(some, /*thorough=*/false)) {
+      bool same = file.rate > 0
+                      ? file.type() == first
+                      : file.width == first.shape.back() && file.height == first.shape[first.shape.size() - 2];
+      if (file.fault.empty() && !same) return std::nullopt;
+    }
+  }
+  return first;
 }
 
 std::vector<std::pair<SampleType, std::int64_t>> OpenedData::sizes() const {

@@ -115,4 +115,23 @@ std::unique_ptr<Network> planted_network() {
   return Network::load(folder / "planted.pt", options);
 }
 
+Descriptions numbered_words(const Network& network) {
+  Descriptions result;
+  result.model = network.identity();
+  for (int tap : network.select_taps("default")) {
+    DescribedLayer layer{network.taps()[static_cast<std::size_t>(tap)].name, {}};
+    for (std::int64_t n = 0; n < network.taps()[static_cast<std::size_t>(tap)].neurons(); ++n) {
+      DescribedNeuron neuron;
+      neuron.words = layer.tap + std::to_string(n);
+      layer.neurons.push_back(neuron);
+    }
+    result.layers.push_back(layer);
+  }
+  result.layers[0].neurons[0].words = "red";
+  result.layers[0].neurons[3].words = "blue";
+  result.layers[1].neurons[0].words = "red";
+  result.layers[1].neurons[1].words = "cold";
+  return result;
+}
+
 }  // namespace galvani::testing

@@ -2543,9 +2543,9 @@ def _(w):
         expect(("duplicate.png" in files) != ("photo 3.png" in files), "of two that are the same, one is to be picked")
     expect_equal([(c["file"], c["of_file"]) for c in j["copies"]], [("photo 3.png", "duplicate.png")], "the copies")
     (folder / "photo 7.png").unlink()
-    out = w.done("select", "eight.onnx", "--data", "snapshots/", "--by", "gini", "--top", "100%", "--json", "-q")
-    expect("photo 3.png is duplicate.png; --skip-broken leaves them out" in out.err, out.err)
-    expect_equal(len(json.loads(out.out)["selectors"][0]["picks"]), 31, "the picks with copies")
+    said = "snapshots/: 1 of the 31 inputs is an exact copy of others: photo 3.png is duplicate.png; --skip-broken leaves them out"
+    w.refused(3, "select", "eight.onnx", "--data", "snapshots/", "--by", "gini", "--top", "100%", "-o", "copies.csv", "-q", names=said)
+    expect(not (w / "copies.csv").exists(), "picks of a pool that is refused are written")
     write_npz(w / "other-size.npz", [3, 20, 20], [0, 1, 2])
     w.refused(3, "select", "eight.onnx", "--data", "./other-size.npz", "--by", "gini", names="20x20")
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,9 @@ class OpenedData {
   explicit OpenedData(const std::string& spec, const std::string& default_split = "test");
   // Of the first input that can be read; those of a folder may differ.
   SampleType type() const;
+  // Of all inputs, for models that do not say what they take; none: the files at hand (some are looked at) are of several
+  // sizes.
+  std::optional<SampleType> common_type() const;
   // Images and sounds are made into what the model takes, and labels are matched to its classes by name; what was done
   // is said in a line of the log. Error(bad_input) that names and counts the files that are broken, as far as their
   // headers show, and for classes that the model does not have. Values are read when they are fetched.

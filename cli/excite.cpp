@@ -101,6 +101,7 @@ std::vector<ChangedInputs> change_data(Network& network, const DataView& data, c
   for (const std::string& change : flags.changes) {
     GeneratorContext context;
     context.seeds = inputs;
+    context.rate = data.type().rate;
     context.network = &network;
     auto generator = make_generator(Spec::parse(change), context);
     Changed changed = changed_by(*generator, network, inputs, labels, Rng(seed).derive("excite"));

@@ -54,6 +54,7 @@ struct FuzzFlags {
   std::string mutators;
   std::string alpha;
   std::string beta;
+  std::string snr;
   std::string max_tries;
   std::string with;  // of the generator deepxplore
   // Of the generator aeg.
@@ -208,6 +209,7 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   give("set", flags.mutators);
   give("alpha", flags.alpha);
   give("beta", flags.beta);
+  give("snr", flags.snr);
   give("tries", flags.max_tries);
   give("with", flags.with);
   give("model", flags.aeg);
@@ -296,8 +298,9 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (summary.counters.mutants > 0 && summary.counters.valid == 0)
     bad_usage("none of {} candidates was valid, so nothing was tested; {}, or choose another --generator",
               format_count(summary.counters.mutants),
-              Spec::parse(reader.record().settings.generator).name == "mutate" ? "widen --alpha and --beta"
-                                                                               : "change the options of this one");
+              Spec::parse(reader.record().settings.generator).name == "mutate"
+                  ? "widen --alpha and --beta (of sounds lower --snr)"
+                  : "change the options of this one");
   flags.gates.judge(common, figures_of(summary),
                     {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
                     [&] { return fault_lines(reader); });
@@ -353,6 +356,8 @@ void add_fuzz_verb(Verb& app, Common& common) {
   verb.add_option("--alpha", flags->alpha, "validity: share of pixels that may change at will (default: 0.2)")
       .group(mutation);
   verb.add_option("--beta", flags->beta, "validity: share of 255 that any pixel may change (default: 0.4)")
+      .group(mutation);
+  verb.add_option("--snr", flags->snr, "validity of sounds: dB from the change up to the original (default: 5)")
       .group(mutation);
   verb.add_option("--max-tries", flags->max_tries, "tries for a valid mutant (default: 50)").group(mutation);
   const char* budget = "Budget (the first that is reached, at the end of a batch)";

@@ -179,7 +179,7 @@ void write_page(const Picks& picks, const std::string& selector, const PickTable
     check_interrupt();
     Pick pick = picks.at(0, i);
     PickCard card;
-    if (pool.type().kind == SampleKind::image) card.image = pool.fetch(pick.row, 1)[0];
+    card.image = pool.fetch(pick.row, 1)[0];
     card.title = fmt::format("{}. {}", pick.rank, pick.file.empty() ? std::to_string(pick.row) : pick.file);
     card.lines = table.sentences(pick);
     card.before = table.before(selector, pick);

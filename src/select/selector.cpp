@@ -81,8 +81,6 @@ std::unique_ptr<Selector> make_selector(const Spec& spec, const SelectContext& c
     bad_usage("{} compares with training data: name them with --train, such as --train mnist:train", spec.name);
   if (needs.originals && !context.originals)
     bad_usage("{} compares every input with what it was made of: name the originals with --originals", spec.str());
-  if ((needs.mutants > 0 || !needs.sample_mutators.empty()) && context.type.kind != SampleKind::image)
-    bad_usage("{} mutates inputs, and only images can be mutated", spec.name);
   return selector;
 }
 

@@ -692,7 +692,7 @@ def _(w):
     expect_equal([info[key] for key in ("clips", "shape", "rate", "min", "max", "duplicates")],
                  [10, [1, 800], 8000, -5000, 5000, 0], "what is known of the sounds")
     expect("1x800 at 8000 Hz" in w.done("data", "info", "words/").out, "the shape is not shown")
-    w.refused(2, "data", "info", "words/", "-o", "x.png", names="contact sheet")
+    expect((w / "words-sheet.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n", "the sounds were not drawn")
     result = w.done("predict", "sounds.onnx", "--data", "words/")
     expect("accuracy 100.00%" in result.err, result.err)
     rows = list(csv.DictReader(io.StringIO(result.out)))
@@ -706,12 +706,17 @@ def _(w):
     covered = json.loads(w.done("cover", "sounds.onnx", "--data", "words/", "--train", "words/", "--criteria", "nc,kmnc",
                                 "--json").out)
     expect_equal(covered["inputs"], 10, "the inputs covered")
-    for verb in (["fuzz", "sounds.onnx", "--data", "words/", "-o", "run-words"], ["train", "lenet5", "--data", "words/", "-o", "x.onnx"],
-                 ["mutate", "--data", "words/", "-o", "x.png"], ["data", "export", "words/", "--to", "idx", "-o", "x"]):
-        w.refused(3, *verb, names="holds clips, but images are needed")
+    w.refused(2, "train", "lenet5", "--data", "words/", "-o", "x.onnx", names="lenet5 is a network of images")
+    w.refused(2, "train", "audionet", "--data", "digits[:50]", "-o", "x.onnx", names="audionet is a network of sounds")
+    for form in ("idx", "npz"):
+        w.refused(2, "data", "export", "words/", "--to", form, "-o", "x", names="--to folder")
+    w.refused(2, "mutate", "--data", "words/", "--mutators", "nsgen", "-o", "x.png", names="--mutators audio")
+    w.refused(2, "mutate", "--data", "digits[:5]", "--mutators", "gain", "-o", "x.png", names="changes clips, but these are images")
     w.refused(3, "predict", "sounds.onnx", "--data", "digits[:5]", names="images of shape 1x28x28")
     write_wav(w / "words/low/9.wav", [-7] * 801)
-    w.refused(3, "predict", "sounds.onnx", "--data", "words/", names="9.wav is 1x801 at 8000 Hz")
+    result = w.done("predict", "sounds.onnx", "--data", "words/")
+    expect("1 cut to its first 0.1 s" in result.err and "does not say its rate" in result.err, result.err)
+    w.refused(3, "data", "export", "words/", "-o", "x", names="9.wav is 1x801 at 8000 Hz")
     rows = list(csv.DictReader(io.StringIO(w.done("predict", "sounds.onnx", "--data", "words/[length=800]").out)))
     expect_equal(rows[-1]["name"], "low", "the verdict on what was cut")
 
@@ -3190,6 +3195,123 @@ def _(w):
     expect("eight" in result.out and "one" in result.out, result.out)
     w.refused(2, "transfer", "to-transfer", names="--models")
     w.refused(3, "transfer", "to-transfer", "--models", "gone.onnx", names="gone.onnx")
+
+
+topic("sounds")
+
+
+def write_words(folder):
+    """Two classes that a network of sounds tells apart by little: more above zero, or more below."""
+    for i in range(6):
+        write_wav(folder / f"high/{i}.wav", [1008 + 8 * i, -1000] * 400)
+        write_wav(folder / f"low/{i}.wav", [1000, -1008 - 8 * i] * 400)
+
+
+@check("a campaign on sounds keeps faults as WAV files that fail again")
+def _(w):
+    (w / "heard.onnx").write_bytes(sound_network(800))
+    write_words(w / "spoken")
+    run = ["fuzz", "heard.onnx", "--data", "spoken/", "--guide", "nlc", "--seeds", 8, "--energy", 16, "--batch", 4, "--plain", "-o", "heard"]
+    stats = json.loads(w.done(*run, "--iterations", 8, "--json").out)
+    expect(stats["faults"] > 0, "nothing was found")
+    record = (w / "heard/campaign.toml").read_text()
+    expect("input = '1,800@8000'" in record and "set=audio" in record, record)
+    files = sorted((w / "heard/faults").iterdir())
+    expect(files and all(f.suffix == ".wav" for f in files), str(files[:3]))
+    with wave.open(str(files[0])) as f:
+        expect_equal((f.getnchannels(), f.getsampwidth(), f.getframerate(), f.getnframes()), (1, 2, 8000, 800), "a fault's file")
+    more = json.loads(w.done("fuzz", "-o", "heard", "--iterations", 16, "--plain", "--json").out)
+    expect(more["faults"] >= stats["faults"] and more["iterations"] == 16, str(more))
+    run[-1] = "heard-at-once"
+    expect_equal(json.loads(w.done(*run, "--iterations", 16, "--threads", 1, "--json").out)["faults"], more["faults"], "the faults at once")
+    replay = json.loads(w.done("replay", "heard", "--json").out)
+    expect_equal((replay["faults"], replay["fail"], replay["as_before"]), (more["faults"],) * 3, "the replay")
+    expect(json.loads(w.done("check", "heard", "--json").out)["sound"], "the campaign is damaged")
+    small = json.loads(w.done("faults", "heard", "--minimise", "--most", 3, "--json").out)
+    expect(all(f["minimised_pixels"] <= f["pixels"] for f in small["faults"]), str(small["faults"]))
+    expect(any((w / "heard/minimised").glob("*.wav")) and (w / "heard/minimised/sheet.png").exists(), "the minimised sounds")
+    w.done("faults", "heard", "--cluster", "--json")
+    w.done("export", "heard", "-o", "heard-faults")
+    expect(any((w / "heard-faults").glob("*.wav")), "no WAV file was exported")
+    w.done("export", "heard", "--to", "npz", "-o", "heard.npz")
+    w.done("report", "heard", "-o", "heard.html")
+    page = (w / "heard.html").read_text()
+    expect('"sounds"' in page and "media-src data:" in page, "the page has no sounds")
+    damaged = files[0].read_bytes()
+    files[0].write_bytes(damaged[:-2] + b"\x12\x34")
+    w.refused(1, "replay", "heard")
+    w.refused(3, "faults", "heard", "--minimise", names="other samples")
+
+
+@check("attacks on sounds say how loud the change is")
+def _(w):
+    (w / "loud.onnx").write_bytes(sound_network(800))
+    write_words(w / "shouted")
+    told = w.done("attack", "loud.onnx", "--data", "shouted/", "-o", "loud")
+    expect("SNR in dB" in told.out and "eps 0.002 of the full scale in linf, as is usual for sounds" in told.err, told.out + told.err)
+    found = json.loads(w.done("attack", "-o", "loud", "--json").out)
+    level = found["levels"][-1]
+    expect(level["broken"] > 0 and 10 < level["snr"]["mean"] < 60, str(level))
+    replay = json.loads(w.done("replay", "loud", "--json").out)
+    expect_equal(replay["faults"], replay["fail"], "the replay")
+    expect_equal(w.run("attack", "loud.onnx", "--data", "shouted/", "-o", "gated", "--fail-if", "mean-snr<60").code, 1, "the gate")
+
+
+@check("sounds of other rates, channels and lengths are made the model's")
+def _(w):
+    (w / "mixed.onnx").write_bytes(sound_network(800))
+    (w / "mixed.toml").write_text("rate = 8000\n")
+    write_wav(w / "mixed/high/slow.wav", [900] * 400, rate=4000)
+    write_wav(w / "mixed/high/long.wav", [900] * 9000)
+    write_wav(w / "mixed/low/short.wav", [-900] * 300)
+    with wave.open(str(w / "mixed/low/stereo.wav"), "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(3)
+        file.setframerate(16000)
+        file.writeframes(b"\x00\x00\xf0" * 2 * 1600)
+    result = w.done("predict", "mixed.onnx", "--data", "mixed/")
+    expect("accuracy 100.00%" in result.err, result.err)
+    for what in ("of 4 clips, as the model takes 1x800 at 8000 Hz", "1 resampled from 4000 Hz", "1 resampled from 16000 Hz",
+                 "1 mixed to one channel", "1 cut to its first 0.1 s", "1 padded with silence"):
+        expect(what in result.err, f"{what} is not in {result.err}")
+    info = json.loads(w.done("data", "info", "mixed/", "--json").out)
+    expect_equal((info["clips"], len(info["sizes"]), info["rate"]), (4, 4, 8000), "what is known of mixed sounds")
+    expect("4000 Hz (1), 8000 Hz (2), 16000 Hz (1); 1 channel (3), 2 channels (1)" in w.done("data", "info", "mixed/").out, "the sizes")
+    w.refused(2, "predict", "mixed.onnx", "--data", "mixed/", "--rate", "fast", names="--rate")
+    (w / "mixed.toml").write_text("rate = 0\n")
+    w.refused(3, "predict", "mixed.onnx", "--data", "mixed/", names="samples a second")
+    (w / "mixed.toml").write_text("rate = 8000\n")
+    (w / "mixed/low/cut.wav").write_bytes((w / "mixed/high/long.wav").read_bytes()[:5000])
+    w.refused(3, "predict", "mixed.onnx", "--data", "mixed/", names="cut off: its header says 18000 bytes of sound")
+    w.done("predict", "mixed.onnx", "--data", "mixed/", "--skip-broken")
+    (w / "mixed/low/cut.wav").write_bytes(b"")
+    w.refused(3, "predict", "mixed.onnx", "--data", "mixed/low/cut.wav", names="is empty")
+    # Ten hours, most of it a hole in the file.
+    head = (w / "mixed/high/long.wav").read_bytes()[:44]
+    samples = 2 * 8000 * 36000
+    with open(w / "mixed/low/cut.wav", "wb") as file:
+        file.write(head[:4] + struct.pack("<I", 36 + samples) + head[8:40] + struct.pack("<I", samples) + struct.pack("<h", -9) * 900)
+        file.truncate(44 + samples)
+    expect_equal(len(w.done("predict", "mixed.onnx", "--data", "mixed/").out.splitlines()), 6, "rows")
+
+
+@check("a network of sounds is trained, changed and selected from")
+def _(w):
+    write_wav(w / "tones/a/0.wav", [0])
+    for i in range(24):
+        for name, hz in (("a", 300), ("b", 900)):
+            write_wav(w / f"tones/{name}/{i}.wav",
+                      [int(6000 * math.sin(2 * math.pi * (hz + 7 * i) * k / 8000)) + (k * 7919 + i) % 400 for k in range(4000)])
+    trained = json.loads(w.done("train", "audionet", "--data", "tones/", "--optimizer", "adam:lr=0.003", "--epochs", 4, "--batch", 8,
+                                "-o", "tones.onnx", "--json").out)
+    expect(trained["accuracy"] >= 0.8, str(trained))
+    layers = w.done("inspect", "tones.onnx").out
+    expect("conv1" in layers and "logmel.cos" not in layers.split("taps")[-1], "the front end counts as neurons")
+    w.refused(2, "train", "audionet", "--data", "tones/", "--augment", "flip", "-o", "x.onnx", names="for images")
+    w.done("mutate", "--data", "tones/", "--mutators", "audio", "-o", "changes.png")
+    picks = w.done("select", "tones.onnx", "--data", "tones/", "--by", "gini,nss", "--top", 5).out
+    expect(".wav" in picks, picks)
+    w.done("cover", "tones.onnx", "--data", "tones/", "--criteria", "nc", "--json")
 
 
 topic("mishaps")

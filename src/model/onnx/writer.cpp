@@ -122,6 +122,14 @@ std::string GraphWriter::constant(const std::string& name, float value) {
   return name;
 }
 
+std::string GraphWriter::constant(const std::string& name, const std::vector<std::int64_t>& dims,
+                                  const std::vector<float>& values) {
+  ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::FLOAT);
+  for (std::int64_t dim : dims) tensor.add_dims(dim);
+  tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+  return name;
+}
+
 std::string GraphWriter::constant(const std::string& name, const std::vector<std::int64_t>& values) {
   ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::INT64);
   tensor.add_dims(static_cast<std::int64_t>(values.size()));

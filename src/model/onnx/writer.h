@@ -38,6 +38,8 @@ class GraphWriter {
   std::string weight(const std::string& name, const at::Tensor& value);
   std::string weight(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values);
   std::string constant(const std::string& name, float value);
+  std::string constant(const std::string& name, const std::vector<std::int64_t>& dims,
+                       const std::vector<float>& values);
   std::string constant(const std::string& name, const std::vector<std::int64_t>& values);
   std::string real_constant(const std::string& name, const std::vector<float>& values);
 

@@ -12,7 +12,8 @@
 
 namespace galvani::zoo {
 
-// What a layer gives to the next: a value of the graph and its shape without the batch, [C, H, W] or [features].
+// What a layer gives to the next: a value of the graph and its shape without the batch, [C, H, W], [C, length] or
+// [features].
 struct Value {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -39,10 +40,17 @@ class GraphBuilder {
 
   std::int64_t classes() const { return shape_.classes; }
   std::int64_t smaller_side() const;
-  // A usage error, in one sentence, for images with a side below `side`.
+  // A usage error, in one sentence, for images with a side below `side`, and for sounds.
   void require_image(std::int64_t side) const;
+  // The same for sounds of fewer samples, and for images.
+  void require_sound(std::int64_t length) const;
 
   Value input() const;
+  std::int64_t rate() const { return shape_.rate; }
+  // Loudness, as a logarithm, of `mels` bands over time: [1, length] → [mels, frames]. Windows of 25 ms every 10 ms
+  // (Hann), their Fourier transform as two convolutions, power, triangular bands on the mel scale of O'Shaughnessy from
+  // 20 Hz to half the rate. Constants of the graph: training leaves them as they are.
+  Value log_mel(const std::string& name, const Value& x, std::int64_t mels);
   // Weights: Kaiming normal by fan-out, or of deviation 1/sqrt(fan-in); bias 0.
   Value conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options);
   // Over channels or over features. Kept as a node of its own so that training can use it.
@@ -60,8 +68,14 @@ class GraphBuilder {
   Value enlarge(const std::string& name, const Value& x, std::int64_t height, std::int64_t width);
   // Channels of the one, then of the other.
   Value concat(const std::string& name, const Value& a, const Value& b);
+  // Between 0 and `most`.
+  Value clipped_relu(const std::string& name, const Value& x, double most);
   Value max_pool(const std::string& name, const Value& x, std::int64_t kernel, std::int64_t stride,
                  std::int64_t padding = 0);
+  // [C, H, W] of [H, W]: a map of one channel.
+  Value as_map(const std::string& name, const Value& x);
+  // [C · H, length] of [C, H, length].
+  Value rows_as_channels(const std::string& name, const Value& x);
   Value global_avg_pool(const std::string& name, const Value& x);
   Value flatten(const std::string& name, const Value& x);
   // Weights and bias: uniform in ±1/sqrt(fan-in).

@@ -58,20 +58,19 @@ void run(const Common& common, CalibrateFlags& flags) {
   Correlation faults = point_biserial(wrong, found.similarity);
   auto failures = std::count(wrong.begin(), wrong.end(), true);
   if (common.json) {
-    print_json({{"output", flags.written()},
-                {"paths", record.paths},
-                {"data", record.data},
-                {"mutators", record.generator},
-                {"inputs", record.inputs},
-                {"mutants", record.mutants},
-                {"quantile", record.quantile},
-                {"tau", record.tau},
-                {"quartiles", {record.quartiles[0], record.quartiles[1], record.quartiles[2]}},
-                {"below", record.below},
-                {"same_words", record.same_words},
-                {"wrong", failures},
-                {"correlation", {{"r", faults.r}, {"p", faults.p}}}},
-               1);
+    common.give({{"output", flags.written()},
+                 {"paths", record.paths},
+                 {"data", record.data},
+                 {"mutators", record.generator},
+                 {"inputs", record.inputs},
+                 {"mutants", record.mutants},
+                 {"quantile", record.quantile},
+                 {"tau", record.tau},
+                 {"quartiles", {record.quartiles[0], record.quartiles[1], record.quartiles[2]}},
+                 {"below", record.below},
+                 {"same_words", record.same_words},
+                 {"wrong", failures},
+                 {"correlation", {{"r", faults.r}, {"p", faults.p}}}});
     return;
   }
   say("threshold {:.4f}: the quantile {} of {} similarities ({} inputs of {}, {} rules each)\n", record.tau,

@@ -55,7 +55,7 @@ void run(Common& common, const CheckFlags& flags) {
   CheckReport report = check_campaign(flags.folder, options);
   if (!report.sound()) common.exit_code = 1;
   if (common.json) {
-    print_json(as_json(flags, report), 1);
+    common.give(as_json(flags, report));
   } else {
     print(flags, report);
   }

@@ -164,7 +164,7 @@ void run_values(Common& common, const CompareFlags& flags) {
   std::vector<ValueTest> tests = test_values(columns, kind, Rng(common.seed));
   flags.gates.check(names_of(value_figures(tests)));
   if (common.json) {
-    print_json(values_json(columns, tests, flags), 1);
+    common.give(values_json(columns, tests, flags));
   } else {
     print_values(columns, tests, flags);
   }
@@ -181,7 +181,7 @@ void run(Common& common, const CompareFlags& flags) {
   Comparison comparison = compare_runs({flags.folders.begin(), flags.folders.end()}, by);
   if (!flags.plot.empty()) write_file(flags.plot, comparison_svg(comparison));
   if (common.json) {
-    print_json(as_json(comparison, flags), 1);
+    common.give(as_json(comparison, flags));
   } else {
     print(comparison, flags);
   }

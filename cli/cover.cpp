@@ -233,12 +233,11 @@ void run_compare(Common& common, const CoverFlags& flags, Tracer& tracer, const 
   std::vector<CoverDifference> differences = compare_coverage(of_a, of_b);
   const Network& network = tracer.network();
   if (common.json) {
-    print_json({{"model", network.info().path},
-                {"a", a.name},
-                {"b", b.name},
-                {"dropped", {of_a.dropped, of_b.dropped}},
-                {"criteria", as_json(differences)}},
-               1);
+    common.give({{"model", network.info().path},
+                 {"a", a.name},
+                 {"b", b.name},
+                 {"dropped", {of_a.dropped, of_b.dropped}},
+                 {"criteria", as_json(differences)}});
   } else {
     print(a, b, differences);
   }
@@ -277,8 +276,8 @@ Json as_json(const CoverResult& result, const CoverFlags& flags, const Tracer& t
 void run_dpd(Common& common, const CoverFlags& flags, const Spec& dpd, Network& network, const DataView& data) {
   Discrepancy found = measure_dpd(dpd, network, data, open_data_for(network, flags.originals));
   if (common.json) {
-    print_json({{"model", network.info().path}, {"data", data.name}, {"inputs", data.size()}, {"dpd", dpd_json(found)}},
-               1);
+    common.give(
+        {{"model", network.info().path}, {"data", data.name}, {"inputs", data.size()}, {"dpd", dpd_json(found)}});
   } else {
     print_dpd(found);
   }
@@ -330,7 +329,7 @@ void run(Common& common, CoverFlags& flags) {
   if (common.json) {
     Json j = as_json(result, flags, tracer, data, kept);
     if (discrepancy) j["dpd"] = dpd_json(*discrepancy);
-    print_json(j, 1);
+    common.give(j);
   } else {
     print(result, flags, tracer, data, kept);
     if (discrepancy) print_dpd(*discrepancy);

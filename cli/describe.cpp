@@ -48,7 +48,7 @@ void list_describers(const Common& common) {
       details.add({entry.name + ":" + option.name, to_string(option.fallback), option.help});
   }
   if (common.json) {
-    print_json({{"describers", entries}}, 1);
+    common.give({{"describers", entries}});
     return;
   }
   say("{}\n{}", table.str(), details.str());
@@ -136,16 +136,15 @@ void run(const Common& common, DescribeFlags& flags) {
       for (const DescribedNeuron& neuron : layer.neurons) words.push_back(neuron.words);
       layers.push_back({{"tap", layer.tap}, {"words", words}});
     }
-    print_json({{"output", flags.output},
-                {"model", network->info().path},
-                {"data", descriptions.data},
-                {"inputs", descriptions.inputs},
-                {"not_finite", exemplars.hurt},
-                {"describer", descriptions.describer},
-                {"neurons", descriptions.neurons()},
-                {"named", sure},
-                {"layers", layers}},
-               1);
+    common.give({{"output", flags.output},
+                 {"model", network->info().path},
+                 {"data", descriptions.data},
+                 {"inputs", descriptions.inputs},
+                 {"not_finite", exemplars.hurt},
+                 {"describer", descriptions.describer},
+                 {"neurons", descriptions.neurons()},
+                 {"named", sure},
+                 {"layers", layers}});
     return;
   }
   print_table(descriptions);

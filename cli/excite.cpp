@@ -56,7 +56,7 @@ void list_estimators(const Common& common) {
     table.add({entry.name, entry.help, options});
   }
   if (common.json) {
-    print_json({{"estimators", all}}, 1);
+    common.give({{"estimators", all}});
   } else {
     say("{}", table.str());
   }
@@ -101,6 +101,7 @@ std::vector<ChangedInputs> change_data(Network& network, const DataView& data, c
   for (const std::string& change : flags.changes) {
     GeneratorContext context;
     context.seeds = inputs;
+    context.rate = data.type().rate;
     context.network = &network;
     auto generator = make_generator(Spec::parse(change), context);
     Changed changed = changed_by(*generator, network, inputs, labels, Rng(seed).derive("excite"));
@@ -347,7 +348,7 @@ class ExciteReport {
 void run(const Common& common, ExciteFlags& flags) {
   if (flags.list) return list_estimators(common);
   check_flags(flags);
-  std::unique_ptr<Network> network;
+  std::shared_ptr<Network> network;
   std::vector<ChangedInputs> groups;
   if (!flags.data.empty()) {
     if (flags.changes.empty()) {
@@ -383,7 +384,7 @@ void run(const Common& common, ExciteFlags& flags) {
   if (!flags.picture.empty()) write_file(flags.picture, report.picture());
   if (!flags.output.empty()) write_file(flags.output, report.csv());
   if (common.json) {
-    print_json(report.json(), 1);
+    common.give(report.json());
   } else {
     report.print();
   }

@@ -102,7 +102,8 @@ Json as_json(const Explanation& row) {
                      {"neuron", step.neuron},
                      {"words", step.words},
                      {"sure", step.sure},
-                     {"share", step.share}});
+                     {"share", step.share},
+                     {"share_of_layer", step.whole}});
   return {{"input", row.name},         {"verdict", row.verdict_name}, {"confidence", row.confidence},
           {"target", row.target_name}, {"reasons", row.text},         {"path", steps}};
 }
@@ -147,7 +148,7 @@ void finish(const Common& common, const ExplainFlags& flags, const ExplainPictur
       std::int64_t where = parting(picture.rows[0], picture.rows[1]);
       j["parts_at"] = where < 0 ? Json() : Json(picture.rows[0].steps[static_cast<std::size_t>(where)].tap);
     }
-    print_json(j, 1);
+    common.give(j);
     return;
   }
   if (picture.compared) {

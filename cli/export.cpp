@@ -29,7 +29,7 @@ void run(const Common& common, const ExportFlags& flags) {
   std::int64_t exported = export_campaign(reader, options_of(flags), flags.output);
   if (exported == 0) bad_usage("{}: has no {} to export", flags.folder, flags.what);
   if (common.json) {
-    print_json({{"folder", flags.folder}, {"output", flags.output}, {"exported", exported}}, 1);
+    common.give({{"folder", flags.folder}, {"output", flags.output}, {"exported", exported}});
   } else {
     say("{} {} are now in {}\n", format_count(exported), flags.what, flags.output);
   }

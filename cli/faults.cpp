@@ -107,7 +107,7 @@ void list(const Common& common, const FaultsFlags& flags, const CampaignReader& 
                              {"confidence", g.confidence},
                              {"mutator", g.mutator}});
     for (const FaultRecord& fault : faults) j["faults"].push_back(fault_json(reader, fault));
-    print_json(j, 1);
+    common.give(j);
     return;
   }
   if (all == 0) {
@@ -161,7 +161,7 @@ void cluster(const Common& common, const FaultsFlags& flags, const CampaignReade
       for (std::size_t member : c.members) row["faults"].push_back(faults[member].id);
       j["clusters"].push_back(row);
     }
-    print_json(j, 1);
+    common.give(j);
     return;
   }
   say("{} faults in {} clusters, by what {} sees in them (cosine geometry, within {:.3g})\n\n",
@@ -226,7 +226,7 @@ void minimise(const Common& common, const FaultsFlags& flags, const CampaignRead
                              {"minimised_pixels", r.after.pixels},
                              {"largest", r.before.largest},
                              {"minimised_largest", r.after.largest}});
-    print_json(j, 1);
+    common.give(j);
     return;
   }
   say("{} faults: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed pixels on average ({} verdicts)\n"

@@ -111,7 +111,7 @@ void run(const Common& common, FeaturesFlags& flags) {
                              {"same_label", found[g].same_label},
                              {"same_verdict", found[g].same_verdict}});
     if (map) j["tsne"] = {{"exact", map->exact}, {"perplexity", map->perplexity}, {"divergence", map->divergence}};
-    return print_json(j, 1);
+    return common.give(j);
   }
   std::vector<std::string> titles{"group", ">inputs"};
   for (const FeatureGroup& group : groups) titles.push_back(">near in " + group.name);

@@ -170,6 +170,13 @@ void must_be_number(CLI::Option* option) {
 }
 
 template <class T>
+std::string range_text(const Range<T>& range) {
+  constexpr double kNobodyGivesMore = 1e9;
+  return static_cast<double>(range.high) < kNobodyGivesMore ? fmt::format("from {} to {}", range.low, range.high)
+                                                            : fmt::format("at least {}", range.low);
+}
+
+template <class T>
 void must_be_within(CLI::Option* option, const Range<T>& range) {
   // The help shows it as the library does.
   std::string shown = CLI::Range(range.low, range.high).get_description();
@@ -178,11 +185,7 @@ void must_be_within(CLI::Option* option, const Range<T>& range) {
         T value{};
         bool number = CLI::detail::lexical_cast(text, value);
         if (number && value >= range.low && value <= range.high) return "";
-        constexpr double kNobodyGivesMore = 1e9;
-        bad_usage("{} is {}, but must be {}", option->get_name(), printable(text),
-                  static_cast<double>(range.high) < kNobodyGivesMore
-                      ? fmt::format("from {} to {}", range.low, range.high)
-                      : fmt::format("at least {}", range.low));
+        bad_usage("{} is {}, but must be {}", option->get_name(), printable(text), range_text(range));
       },
       shown);
 }
@@ -200,11 +203,13 @@ void must_be_one_of(CLI::Option* option, const OneOf& known) {
 
 Option& Option::group(const std::string& title) {
   option_->group(title);
+  declared_->group = title;
   return *this;
 }
 
 Option& Option::required() {
   option_->required();
+  declared_->required = true;
   return *this;
 }
 
@@ -213,8 +218,10 @@ Option& Option::check(const Check& check) {
       [this](const auto& wanted) {
         if constexpr (std::is_same_v<std::decay_t<decltype(wanted)>, OneOf>) {
           must_be_one_of(option_, wanted);
+          declared_->choices = wanted.choices;
         } else {
           must_be_within(option_, wanted);
+          declared_->range = range_text(wanted);
         }
       },
       check);
@@ -223,6 +230,7 @@ Option& Option::check(const Check& check) {
 
 Option& Option::show_default() {
   option_->capture_default_str();
+  declared_->shown = true;
   return *this;
 }
 
@@ -255,6 +263,7 @@ void Verb::need_verb() {
 }
 
 void Verb::examples(const std::string& text) {
+  examples_ = text;
   app_->footer(text.empty() ? "" : "Examples:\n" + text);
 }
 
@@ -266,40 +275,75 @@ void Verb::callback(std::function<void()> action) {
   app_->callback(std::move(action));
 }
 
+template <class T>
+DeclaredOption* Verb::declare(const CLI::Option* option, const char* kind, const T& value, const std::string& help) {
+  DeclaredOption declared;
+  declared.name = option->get_name();
+  declared.kind = kind;
+  declared.help = help;
+  declared.fallback = value;
+  declared_.push_back(std::move(declared));
+  return &declared_.back();
+}
+
 Option Verb::add_option(const std::string& names, std::string& to, const std::string& help) {
-  return Option(app_->add_option(names, to, help));
+  CLI::Option* option = app_->add_option(names, to, help);
+  return {option, declare(option, "text", to, help)};
 }
 
 Option Verb::add_option(const std::string& names, std::vector<std::string>& to, const std::string& help) {
-  return Option(app_->add_option(names, to, help));
+  CLI::Option* option = app_->add_option(names, to, help);
+  return {option, declare(option, "texts", to, help)};
 }
 
 Option Verb::add_option(const std::string& names, int& to, const std::string& help) {
   CLI::Option* option = app_->add_option(names, to, help);
   must_be_number<int>(option);
-  return Option(option);
+  return {option, declare(option, "integer", to, help)};
 }
 
 Option Verb::add_option(const std::string& names, std::int64_t& to, const std::string& help) {
   CLI::Option* option = app_->add_option(names, to, help);
   must_be_number<std::int64_t>(option);
-  return Option(option);
+  return {option, declare(option, "integer", to, help)};
 }
 
 Option Verb::add_option(const std::string& names, std::uint64_t& to, const std::string& help) {
   CLI::Option* option = app_->add_option(names, to, help);
   must_be_number<std::uint64_t>(option);
-  return Option(option);
+  return {option, declare(option, "integer", to, help)};
 }
 
 Option Verb::add_option(const std::string& names, double& to, const std::string& help) {
   CLI::Option* option = app_->add_option(names, to, help);
   must_be_number<double>(option);
-  return Option(option);
+  return {option, declare(option, "number", to, help)};
 }
 
 Option Verb::add_flag(const std::string& names, bool& to, const std::string& help) {
-  return Option(app_->add_flag(names, to, help));
+  CLI::Option* option = app_->add_flag(names, to, help);
+  return {option, declare(option, "flag", to, help)};
+}
+
+Json Verb::declarations() const {
+  Json options = Json::array();
+  for (const DeclaredOption& option : declared_) {
+    options.push_back({{"name", option.name},
+                       {"kind", option.kind},
+                       {"help", option.help},
+                       {"group", option.group},
+                       {"default", option.shown ? option.fallback : Json()},
+                       {"choices", option.choices},
+                       {"range", option.range},
+                       {"required", option.required}});
+  }
+  Json verbs = Json::array();
+  for (const auto& verb : verbs_) verbs.push_back(verb->declarations());
+  return {{"name", app_->get_name()},
+          {"help", app_->get_description()},
+          {"examples", examples_},
+          {"options", options},
+          {"verbs", verbs}};
 }
 
 bool Verb::was_given(const std::string& name) const {

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "galvani/base/json.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
 class App;
@@ -29,10 +32,23 @@ struct OneOf {
 };
 using Check = std::variant<Range<int>, Range<std::int64_t>, Range<double>, OneOf>;
 
+// What was said of an option: the help, the Python package and its documentation come from it.
+struct DeclaredOption {
+  std::string name;  // "--output", or "model" of what stands without a name
+  std::string kind;  // text, texts, integer, number or flag
+  std::string help;
+  std::string group;
+  Json fallback;       // what the variable held
+  bool shown = false;  // and whether that is said
+  std::vector<std::string> choices;
+  std::string range;  // "from 1 to 4096"
+  bool required = false;
+};
+
 // An option that was added; everything is said in a chain.
 class Option {
  public:
-  explicit Option(CLI::Option* option) : option_(option) {}
+  Option(CLI::Option* option, DeclaredOption* declared) : option_(option), declared_(declared) {}
   Option& group(const std::string& title);  // of the part of the help it stands in
   Option& required();
   Option& check(const Check& check);
@@ -42,6 +58,7 @@ class Option {
 
  private:
   CLI::Option* option_;
+  DeclaredOption* declared_;
 };
 
 class Verb {
@@ -74,6 +91,8 @@ class Verb {
 
   // Of the program: what `galvani` alone and `galvani help` print.
   void overview(std::string text);
+  // The name, help, examples, options and verbs of this one, for machines.
+  Json declarations() const;
   // What one of its verbs is for.
   std::string help_of(const std::string& name) const;
   // Of the program: does what the command line says; Error(usage) if that makes no sense.
@@ -81,11 +100,15 @@ class Verb {
 
  private:
   explicit Verb(CLI::App* app);
+  template <class T>
+  DeclaredOption* declare(const CLI::Option* option, const char* kind, const T& value, const std::string& help);
 
   std::unique_ptr<CLI::App> owned_;  // of the program
   CLI::App* app_;
   std::string version_;   // of the program
   std::string overview_;  // likewise
+  std::string examples_;
+  std::deque<DeclaredOption> declared_;  // in the order they were added; they do not move
   std::vector<std::unique_ptr<Verb>> verbs_;
 };
 

@@ -150,7 +150,8 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   std::string format = info.format == "onnx" ? fmt::format("ONNX, opset {}", info.opset) : "TorchScript";
   line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
   if (!card.architecture.empty()) line("architecture", printable(card.architecture));
-  line("input", join_shape(info.input) + (info.number != "float32" ? " " + info.number : "") +
+  line("input", join_shape(info.input) + (card.rate > 0 ? fmt::format(" at {} Hz", card.rate) : "") +
+                    (info.number != "float32" ? " " + info.number : "") +
                     (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
   if (info.classes > 0)
     line("classes",
@@ -292,7 +293,7 @@ void guess(const Common& common, InspectFlags& flags) {
   CardFlags given = flags.model.options.flags;
   GuessSource source{[&](const std::string& layout) {
                        flags.model.options.flags.layout = layout;
-                       return flags.model.load(opened.type());
+                       return flags.model.load_file(opened.common_type());
                      },
                      [&](const Network& network) { return opened.view(input_needs(network)); }};
   PreprocessGuess guess = guess_preprocessing(source, given, flags.sample);
@@ -304,7 +305,7 @@ void guess(const Common& common, InspectFlags& flags) {
         fmt::format("{}: right for {:.1f}% of {} images of {}, the best of {} presets", printable(best.name),
                     best.accuracy * 100, guess.images, printable(guess.data), guess.scores.size()));
   if (common.json) {
-    print_json(guess_json(flags, guess, written), 2);
+    common.give(guess_json(flags, guess, written), 2);
   } else {
     print_guess(flags, guess, written);
   }
@@ -325,7 +326,7 @@ void inspect(Common& common, InspectFlags& flags) {
     bad_usage("conditions are on the accuracy: name labelled inputs with --data");
   flags.gates.check({"images", "accuracy", "least-recall", "not-a-number"});
   flags.model.options.any_output = true;
-  std::unique_ptr<Network> network;
+  std::shared_ptr<Network> network;
   std::optional<DataView> data;
   if (flags.data.empty()) {
     network = flags.model.load();
@@ -345,7 +346,7 @@ void inspect(Common& common, InspectFlags& flags) {
     if (auto warning = suspicious(*network, *evaluation, data->name)) log::warn("{}", *warning);
   }
   if (common.json) {
-    print_json(as_json(*network, taps, data, evaluation, flags.layers), 2);
+    common.give(as_json(*network, taps, data, evaluation, flags.layers), 2);
   } else {
     print_text(*network, taps, data, evaluation, flags.layers);
   }

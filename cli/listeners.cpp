@@ -87,6 +87,8 @@ Json fault_json(const FaultRecord& fault) {
 
 class JsonListener : public Listener {
  public:
+  explicit JsonListener(const Common& common) : common_(common) {}
+
   void started(const CampaignStatus& status) override {
     Json j = status_json(status);
     j["event"] = "started";
@@ -98,11 +100,15 @@ class JsonListener : public Listener {
   }
 
   void batch(const CampaignStatus& status, const std::vector<FaultRecord>& faults) override {
-    if (Clock::now() - printed_ < std::chrono::seconds(1)) return;
+    if (common_.taker == nullptr && Clock::now() - printed_ < std::chrono::seconds(1)) return;
     Json j = status_json(status);
     j["event"] = status.stage == CampaignStage::repeating ? "repeating" : "status";
     j["recent"] = Json::array();
     for (const FaultRecord& fault : status.recent) j["recent"].push_back(fault_json(fault));
+    if (common_.taker != nullptr) {
+      j["faults_now"] = Json::array();
+      for (const FaultRecord& fault : faults) j["faults_now"].push_back(fault_json(fault));
+    }
     print(j);
   }
 
@@ -118,9 +124,10 @@ class JsonListener : public Listener {
  private:
   void print(const Json& j) {
     printed_ = Clock::now();
-    print_json(j);
+    common_.tell(j);
   }
 
+  const Common& common_;
   Clock::time_point printed_ = Clock::now();
 };
 
@@ -130,8 +137,8 @@ std::unique_ptr<Listener> make_progress_listener() {
   return std::make_unique<ProgressListener>();
 }
 
-std::unique_ptr<Listener> make_json_listener() {
-  return std::make_unique<JsonListener>();
+std::unique_ptr<Listener> make_json_listener(const Common& common) {
+  return std::make_unique<JsonListener>(common);
 }
 
 }  // namespace galvani::cli

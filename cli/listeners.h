@@ -5,6 +5,7 @@
 #include <string>
 
 #include "galvani/fuzz/listener.h"
+#include "verb.h"
 
 namespace galvani::cli {
 
@@ -15,7 +16,8 @@ std::unique_ptr<Listener> make_progress_listener();
 std::unique_ptr<Listener> make_screen_listener();
 // What that screen shows: `height` lines at most, with colours; one line for a window that is too small.
 std::string render_status(const CampaignStatus& status, int width, int height);
-// A JSON object a line on standard output: at the start, about once a second, at the end.
-std::unique_ptr<Listener> make_json_listener();
+// News: at the start, about once a second, at the end. A program that takes them is told of every batch, with its new
+// faults.
+std::unique_ptr<Listener> make_json_listener(const Common& common);
 
 }  // namespace galvani::cli

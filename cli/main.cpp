@@ -53,10 +53,10 @@ void check_output() {
 // The verbs in the order in which one meets them.
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
-      {"Data and models", {"data", "model", "train", "inspect", "predict"}},
+      {"Data and models", {"data", "model", "train", "train-generator", "train-captioner", "inspect", "predict"}},
       {"What a network does", {"cover", "profile", "trace", "features", "excite", "describe", "explain"}},
       {"Breaking it", {"fuzz", "attack", "mutate", "calibrate"}},
-      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
+      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "transfer", "check"}},
       {"Mending it", {"select", "repair"}},
   };
   std::string text =
@@ -68,41 +68,21 @@ std::string overview(const Verb& app) {
       "  galvani fuzz lenet5.onnx --data digits\n";
   for (const auto& [title, verbs] : kGroups) {
     text += "\n" + title + ":\n";
-    for (const std::string& verb : verbs) text += fmt::format("  {:<10}{}\n", verb, app.help_of(verb));
+    for (const std::string& verb : verbs) text += fmt::format("  {:<17}{}\n", verb, app.help_of(verb));
   }
-  return text + "\n'galvani help VERB' shows its options and examples, -V the version.\n";
+  return text +
+         "\n'galvani help VERB' shows its options and examples, 'galvani help --json' all of them, -V the version.\n";
 }
 
 int run(int argc, char** argv) {
   Common common;
   Verb app("galvani", "Tests deep neural networks the way a fuzzer tests programs.", "galvani " GALVANI_VERSION);
   app.need_verb();
-  add_attack_verb(app, common);
-  add_calibrate_verb(app, common);
-  add_check_verb(app, common);
-  add_compare_verb(app, common);
-  add_cover_verb(app, common);
-  add_data_verb(app, common);
-  add_describe_verb(app, common);
-  add_excite_verb(app, common);
-  add_explain_verb(app, common);
-  add_export_verb(app, common);
-  add_faults_verb(app, common);
-  add_features_verb(app, common);
-  add_fuzz_verb(app, common);
-  add_inspect_verb(app, common);
-  add_model_verb(app, common);
-  add_mutate_verb(app, common);
-  add_predict_verb(app, common);
-  add_profile_verb(app, common);
-  add_quality_verb(app, common);
-  add_repair_verb(app, common);
-  add_replay_verb(app, common);
-  add_report_verb(app, common);
-  add_select_verb(app, common);
-  add_stats_verb(app, common);
-  add_trace_verb(app, common);
-  add_train_verb(app, common);
+  add_verbs(app, common);
+  if (argc == 3 && std::strcmp(argv[1], "help") == 0 && std::strcmp(argv[2], "--json") == 0) {
+    print_json(app.declarations(), 1);
+    return 0;
+  }
   app.overview(overview(app));
   app.parse(argc, argv);
   check_output();

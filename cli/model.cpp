@@ -37,7 +37,7 @@ void list_models(const Common& common) {
                        {"file", folder ? Json((*folder / model.main).string()) : Json()}});
   }
   if (common.json) {
-    print_json(entries, 2);
+    common.give(entries, 2);
     return;
   }
   say("{}", table.str());
@@ -84,7 +84,7 @@ void get_models(const ModelRequest& request, const Common& common) {
       say("{} is now in {}\n", model->name, request.output);
     }
   }
-  if (common.json) print_json(result, 2);
+  if (common.json) common.give(result, 2);
 }
 
 void add_model_get(Verb& group, Common& common) {
@@ -119,12 +119,12 @@ void compare_texts(const SimilarityRequest& request, const Common& common) {
     for (const auto& [path, hash] : encoder->files_sha256()) files[path] = hash;
     Json matrix = Json::array();
     for (const auto& row : alike) matrix.push_back(row);
-    print_json({{"encoder", encoder->spec()},
-                {"width", encoder->width()},
-                {"files", files},
-                {"texts", request.texts},
-                {"similarity", matrix}},
-               2);
+    common.give({{"encoder", encoder->spec()},
+                 {"width", encoder->width()},
+                 {"files", files},
+                 {"texts", request.texts},
+                 {"similarity", matrix}},
+                2);
     return;
   }
   std::vector<std::string> titles = {"", "text"};

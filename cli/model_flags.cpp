@@ -3,8 +3,12 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 
+#include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/model/inputs.h"
 
@@ -12,6 +16,12 @@ namespace galvani::cli {
 namespace {
 
 constexpr std::uint64_t kMaxClassFile = std::uint64_t{16} << 20;
+
+// One thread at a time calls verbs.
+std::map<std::string, std::shared_ptr<Network>>& lent_networks() {
+  static std::map<std::string, std::shared_ptr<Network>> table;
+  return table;
+}
 
 }  // namespace
 
@@ -47,6 +57,9 @@ void ModelFlags::add_data_flags(Verb& verb) {
                   "images of other sizes: 256 (short side), exact, fit or pad (default: the model's card, else fit)")
       .group(group);
   verb.add_option("--crop", flags.crop, "centre to cut out after --resize, such as 224").group(group);
+  verb.add_option("--rate", flags.rate,
+                  "sounds: samples a second that the model takes (default: its card, else the files')")
+      .group(group);
   verb.add_option("--classes", flags.classes, "the model's class names: a,b,c or a text file with a line for each")
       .group(group);
   verb.add_flag("--skip-broken", flags.skip_broken, "leave out files that cannot be read").group(group);
@@ -55,7 +68,7 @@ void ModelFlags::add_data_flags(Verb& verb) {
 ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const std::string& default_split,
                             bool with_labels) {
   OpenedData opened(spec, default_split);
-  std::unique_ptr<Network> network = flags.load(opened.type());
+  std::shared_ptr<Network> network = flags.load(opened.common_type());
   InputNeeds needs = input_needs(*network);
   if (!with_labels) needs.classes = 0;
   DataView data = opened.view(needs);
@@ -66,7 +79,35 @@ ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const st
   return {std::move(network), std::move(data)};
 }
 
-std::unique_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data) {
+LentNetwork::LentNetwork(std::shared_ptr<Network> network) : path_(network->info().path) {
+  if (network->identity() != network->info().sha256)
+    bad_usage("{}: its weights are not those of the file any more; save it, and load what was saved", path_);
+  lent_networks().insert_or_assign(path_, std::move(network));
+}
+
+LentNetwork::~LentNetwork() {
+  lent_networks().erase(path_);
+}
+
+std::shared_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data) {
+  auto lent = lent_networks().find(model);
+  if (lent == lent_networks().end()) return load_file(data);
+  // One that is loaded is as it is: what it would have to be told otherwise is for a network of its own.
+  const CardFlags& f = options.flags;
+  bool as_it_is =
+      (f.mean + f.deviation + f.range + f.channels + f.layout + f.input + f.resize + f.crop + f.classes).empty() &&
+      !f.skip_broken && !options.unfused && options.micro_batch == 0;
+  if (!as_it_is)
+    bad_usage("{} is loaded already: what changes how it is run belongs into Network.load, or name the file here",
+              model);
+  const Execution& wanted = options.execution;
+  const Execution& has = lent->second->execution();
+  bool runs_so = wanted.micro_batch == 0 || (wanted.micro_batch == has.micro_batch &&
+                                             wanted.channels_last == has.channels_last && wanted.fused == has.fused);
+  return runs_so ? lent->second : load_file(data);
+}
+
+std::unique_ptr<Network> ModelFlags::load_file(const std::optional<SampleType>& data) {
   if (data) options.data_shape = data->shape;
   // A file of names becomes the names, which a record can keep.
   std::string& classes = options.flags.classes;
@@ -80,13 +121,24 @@ std::unique_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data)
 
 InputNeeds needs_to_look_at(const OpenedData& data, bool skip_broken) {
   constexpr std::int64_t kSide = 224;
+  constexpr double kMostSeconds = 60;
   InputNeeds needs;
   needs.intake.skip_broken = skip_broken;
   auto sizes = data.sizes();
-  if (sizes.size() > 1 && sizes[0].first.kind == SampleKind::image) {
+  if (sizes.size() < 2) return needs;
+  const SampleType& most = sizes[0].first;
+  if (most.kind == SampleKind::image) {
     needs.shape = {3, kSide, kSide};
     needs.intake.resize = Intake::Resize::fit;
+    return needs;
   }
+  // Sounds keep the channels and the rate that most of them have, and the longest its length.
+  double longest = 0;
+  for (const auto& [type, count] : sizes)
+    longest = std::max(longest, static_cast<double>(type.shape[1]) / static_cast<double>(type.rate));
+  needs.rate = most.rate;
+  needs.shape = {most.shape[0], static_cast<std::int64_t>(
+                                    std::ceil(std::min(longest, kMostSeconds) * static_cast<double>(most.rate)))};
   return needs;
 }
 

@@ -19,16 +19,30 @@ struct ModelFlags {
 
   void add_to(Verb& verb, bool required = true);
   void add_preprocessing(Verb& verb);  // all but the model itself
-  // Inputs of type `data` help a TorchScript file that does not state its own.
-  std::unique_ptr<Network> load(const std::optional<SampleType>& data = std::nullopt);
+  // What a program lent under this path (LentNetwork), else the file. Inputs of type `data` help a TorchScript file
+  // that does not state its own.
+  std::shared_ptr<Network> load(const std::optional<SampleType>& data = std::nullopt);
+  std::unique_ptr<Network> load_file(const std::optional<SampleType>& data);
 
  private:
   void add_data_flags(Verb& verb);  // --resize, --crop, --classes, --skip-broken
 };
 
+// While one lives, verbs that are told the network's path take it as it is in memory.
+class LentNetwork {
+ public:
+  explicit LentNetwork(std::shared_ptr<Network> network);
+  ~LentNetwork();
+  LentNetwork(const LentNetwork&) = delete;
+  LentNetwork& operator=(const LentNetwork&) = delete;
+
+ private:
+  std::string path_;
+};
+
 // A model and the data it is run on, as it takes them.
 struct ModelAndData {
-  std::unique_ptr<Network> network;
+  std::shared_ptr<Network> network;
   DataView data;
 };
 // Without labels, names of folders need not be classes of the model, and every input is unlabelled.

@@ -77,7 +77,7 @@ void list_mutators(const Common& common) {
   }
   sets.add({"all", "every mutator with its usual parameters", ""});
   if (common.json) {
-    print_json({{"mutators", entries}, {"catalogues", catalogues}}, 2);
+    common.give({{"mutators", entries}, {"catalogues", catalogues}}, 2);
     return;
   }
   say("{}\n{}\n{}", table.str(), details.str(), sets.str());
@@ -93,14 +93,13 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
   OpenedData opened(request.data);
   Dataset data = opened.view(needs_to_look_at(opened, request.skip_broken)).load();
   if (data.size() == 0) bad_usage("{}: there are no images to mutate", data.name);
-  MutationContext context;
-  context.shape = shape_of(data.images[0]);
-  context.style_images = request.style.empty() ? data.images : images_of_style(request);
+  MutationContext context{data.type(), request.style.empty() ? data.images : images_of_style(request)};
   MutatorSet set(request.mutators, context);
   std::vector<SheetRow> rows = arrange_mutants(set, data, request.columns, Rng(common.seed).derive("sheet"));
   write_mutant_sheet(set, data, rows, request.output);
   if (!common.json) {
-    say("{} mutators on images of {} are now in {}\n", rows.size(), printable(data.name), request.output);
+    say("{} mutators on {} of {} are now in {}\n", rows.size(), data.type().noun(), printable(data.name),
+        request.output);
     return;
   }
   Json result = Json::array();
@@ -110,7 +109,7 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
       rules.push_back({{"rule", set.text(row.rules[i])}, {"valid", static_cast<bool>(row.valid[i])}});
     result.push_back({{"mutator", row.mutator}, {"image", row.image}, {"rules", rules}});
   }
-  print_json({{"data", data.name}, {"mutators", request.mutators}, {"output", request.output}, {"rows", result}}, 2);
+  common.give({{"data", data.name}, {"mutators", request.mutators}, {"output", request.output}, {"rows", result}}, 2);
 }
 
 // Which rule made which file, of which input.
@@ -139,13 +138,13 @@ void write_pool(const MutateRequest& request, const Common& common) {
   }
   auto unchanged = std::count(rules.begin(), rules.end(), "");
   if (common.json) {
-    print_json({{"data", data.name},
-                {"mutators", request.mutators},
-                {"output", request.output},
-                {"seed", common.seed},
-                {"inputs", data.size()},
-                {"unchanged", unchanged}},
-               2);
+    common.give({{"data", data.name},
+                 {"mutators", request.mutators},
+                 {"output", request.output},
+                 {"seed", common.seed},
+                 {"inputs", data.size()},
+                 {"unchanged", unchanged}},
+                2);
     return;
   }
   say("{} mutants, one of each of {}, are now in {}{}\n", format_count(data.size()), printable(data.name),

@@ -90,17 +90,21 @@ class JsonRows {
     probabilities_.narrow(0, first, n).copy_(predictions.probabilities);
   }
 
+  // The same as columns, for a program.
+  void give(const Common& common, std::int64_t not_a_number, const Evaluation* evaluation) const {
+    Json document = totals(not_a_number, evaluation);
+    if (!data_.files.empty()) document["files"] = data_.files;
+    common.give(document, {{"labels", data_.labels},
+                           {"predicted", labels_},
+                           {"probabilities", probabilities_},
+                           {"confidence", confidences(probabilities_, labels_)}});
+  }
+
   void write(std::int64_t not_a_number, const Evaluation* evaluation, const Put& put) const {
     auto labels = labels_.accessor<std::int64_t, 1>();
     auto truth = data_.labels.accessor<std::int64_t, 1>();
     auto p = probabilities_.accessor<float, 2>();
-    std::string head = json_text({{"model", network_.info().path},
-                                  {"data", data_.name},
-                                  {data_.type().noun(), data_.size()},
-                                  {"classes", network_.info().classes},
-                                  {"not_a_number", not_a_number},
-                                  {"accuracy", evaluation != nullptr ? Json(evaluation->accuracy) : Json()}},
-                                 1);
+    std::string head = json_text(totals(not_a_number, evaluation), 1);
     put(head.substr(0, head.rfind("\n}")) + ",\n \"predictions\": [");
     for (std::int64_t i = 0; i < labels.size(0); ++i) {
       std::vector<double> row;
@@ -117,6 +121,13 @@ class JsonRows {
   }
 
  private:
+  Json totals(std::int64_t not_a_number, const Evaluation* evaluation) const {
+    return {
+        {"model", network_.info().path},     {"data", data_.name},
+        {data_.type().noun(), data_.size()}, {"classes", network_.info().classes},
+        {"not_a_number", not_a_number},      {"accuracy", evaluation != nullptr ? Json(evaluation->accuracy) : Json()}};
+  }
+
   const Network& network_;
   const DataView& data_;
   at::Tensor labels_;         // [N] int64: the verdicts
@@ -131,7 +142,7 @@ Figures figures_of(std::int64_t inputs, std::int64_t not_a_number, const Evaluat
 
 void run(Common& common, PredictFlags& flags) {
   ModelAndData loaded = load_with_data(flags.model, flags.data);
-  const std::unique_ptr<Network>& network = loaded.network;
+  const std::shared_ptr<Network>& network = loaded.network;
   const DataView& data = loaded.data;
   flags.gates.check(data.labelled() ? std::vector<std::string>{"images", "not-a-number", "accuracy"}
                                     : std::vector<std::string>{"images", "not-a-number"});
@@ -171,7 +182,9 @@ void run(Common& common, PredictFlags& flags) {
     evaluation = scoring->result();
     if (auto warning = suspicious(*network, *evaluation, data.name)) log::warn("{}", *warning);
   }
-  if (rows) rows->write(not_a_number, evaluation ? &*evaluation : nullptr, put);
+  const Evaluation* judged = evaluation ? &*evaluation : nullptr;
+  if (rows && (common.taker == nullptr || file)) rows->write(not_a_number, judged, put);
+  if (rows && common.taker != nullptr) rows->give(common, not_a_number, judged);
   if (file) file->commit();
   log::info("{} {} in {:.2f} s ({:.0f} {}/s){}{}{}", data.size(), data.type().noun(), seconds,
             static_cast<double>(data.size()) / seconds, data.type().noun(),

@@ -36,7 +36,7 @@ void run(const Common& common, ProfileVerbFlags& flags) {
               {"parts", Json::array()}};
     for (const auto& [name, part] : profile->parts())
       j["parts"].push_back({{"name", name}, {"summary", part->summary()}});
-    print_json(j, 1);
+    common.give(j);
     return;
   }
   say("{}: learned from {} inputs ({}){}\n", flags.output, profile->inputs(), profile->data,

@@ -42,7 +42,7 @@ void list_metrics(const Common& common) {
     Json all = Json::array();
     for (const auto& entry : quality_metrics().entries())
       all.push_back(entry_json(entry.name, entry.help, entry.schema));
-    print_json({{"metrics", all}}, 1);
+    common.give({{"metrics", all}});
     return;
   }
   Table table({"metric", "is", "options (default)"});
@@ -81,10 +81,10 @@ bool no_preprocessing_given(const CardFlags& f) {
 }
 
 // The model that was named, as the campaign ran it if it is the same one; without a name the campaign's.
-std::unique_ptr<Network> model_for(const CampaignReader& reader, const SampleType& type, ModelFlags& flags) {
+std::shared_ptr<Network> model_for(const CampaignReader& reader, const SampleType& type, ModelFlags& flags) {
   const CampaignRecord& record = reader.record();
   if (flags.model.empty()) return load_campaign_model(record);
-  std::unique_ptr<Network> network = flags.load(type);
+  std::shared_ptr<Network> network = flags.load(type);
   if (network->info().sha256 != record.model_sha256 || !no_preprocessing_given(flags.options.flags)) return network;
   Network::Options options = flags.options;
   options.flags = record.preprocess;
@@ -145,7 +145,7 @@ void print(const CleverResult& result, const QualityFlags& flags, const Network&
 }
 
 struct QualityRun {
-  std::unique_ptr<Network> network;
+  std::shared_ptr<Network> network;
   std::unique_ptr<TestSet> tests;
   std::optional<Quality> quality;
   std::optional<CleverResult> clever;
@@ -169,7 +169,7 @@ Json document(const QualityRun& done, const QualityFlags& flags) {
 void finish(Common& common, const QualityFlags& flags, const QualityRun& done) {
   if (!flags.output.empty()) write_file(flags.output, json_text(document(done, flags), 1) + "\n");
   if (common.json) {
-    print_json(document(done, flags), 1);
+    common.give(document(done, flags));
   } else {
     if (done.quality) print(*done.quality, *done.tests, *done.network);
     if (done.clever) print(*done.clever, flags, *done.network);

@@ -211,7 +211,7 @@ void list_parts(const Common& common) {
       table.add({"  :" + option.name + "=" + to_string(option.fallback), option.help});
   }
   if (common.json)
-    print_json({{"adversaries", all}}, 1);
+    common.give({{"adversaries", all}});
   else
     say("{}", table.str());
 }
@@ -258,7 +258,7 @@ void run(Common& common, RepairFlags& flags) {
   RepairOptions options = flags.resolved(common);
   check_flags(flags, options);
   OpenedData opened(flags.data, "train");
-  std::unique_ptr<Network> network = flags.model.load(opened.type());
+  std::shared_ptr<Network> network = flags.model.load(opened.common_type());
   RepairData data = load_all(*network, flags, common.seed);
   options.training.augment = flags.augment != "auto"          ? flags.augment
                              : data.train.images.size(1) == 3 ? "crop,flip"
@@ -266,12 +266,12 @@ void run(Common& common, RepairFlags& flags) {
   if (!common.json) say("training             epoch      rate      loss  clean acc   seconds\n");
   RepairResult result = repair(*network, data, options, [&](const std::string& stage, const EpochReport& r) {
     if (common.json_lines)
-      print_json({{"training", stage},
-                  {"epoch", r.epoch},
-                  {"rate", r.rate},
-                  {"loss", r.loss},
-                  {"accuracy", r.accuracy},
-                  {"seconds", r.seconds}});
+      common.tell({{"training", stage},
+                   {"epoch", r.epoch},
+                   {"rate", r.rate},
+                   {"loss", r.loss},
+                   {"accuracy", r.accuracy},
+                   {"seconds", r.seconds}});
     else if (!common.json)
       say("{:20} {:5}  {:8.5f}  {:8.4f}  {:8.2f}%  {:8.1f}\n", stage, r.epoch, r.rate, r.loss, r.accuracy * 100,
           r.seconds);
@@ -287,7 +287,7 @@ void run(Common& common, RepairFlags& flags) {
   if (!flags.report.empty())
     write_file(flags.report, repair_page(result, {flags.model.model, flags.output, describe(result, options)}));
   if (common.json) {
-    print_json(as_json(result, flags, options), common.json_lines ? -1 : 1);
+    common.give(as_json(result, flags, options));
   } else {
     say("\n");
     if (!result.rounds.empty()) print_rounds(result);

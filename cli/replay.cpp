@@ -22,16 +22,11 @@ struct ReplayFlags {
   GateFlags gates;
 };
 
-std::unique_ptr<Network> load_model(const CampaignReader& reader, ReplayFlags& flags) {
+std::shared_ptr<Network> load_model(const CampaignReader& reader, ReplayFlags& flags) {
   if (flags.other.model.empty()) return load_campaign_model(reader.record());
-  std::optional<SampleType> type;
-  std::vector<SeedRecord> seeds = reader.seeds();
-  if (!seeds.empty()) {
-    at::Tensor seed = reader.image(seeds[0].id);
-    type = SampleType::image(seed.size(0), seed.size(1), seed.size(2));
-  }
-  std::unique_ptr<Network> network = flags.other.load(type);
-  if (type) check_fits(*network, type->shape, flags.folder);
+  SampleType type = reader.type();
+  std::shared_ptr<Network> network = flags.other.load(type);
+  check_fits(*network, type.shape, flags.folder);
   return network;
 }
 
@@ -74,11 +69,11 @@ void print(const Replay& replay, const Network& network) {
 void run(Common& common, ReplayFlags& flags) {
   flags.gates.check(names_of(figures_of(Replay())));
   CampaignReader reader(flags.folder);
-  std::unique_ptr<Network> network = load_model(reader, flags);
+  std::shared_ptr<Network> network = load_model(reader, flags);
   Replay replay = replay_faults(reader, *network);
   if (!replay.good()) common.exit_code = 1;
   if (common.json) {
-    print_json(as_json(replay, flags, *network), 1);
+    common.give(as_json(replay, flags, *network));
   } else {
     print(replay, *network);
   }

@@ -47,13 +47,12 @@ void run(Common& common, const ReportFlags& flags) {
   Page page = make_page(reader, options);
   write_file(output, page.html);
   if (common.json) {
-    print_json({{"page", output.string()},
-                {"bytes", page.html.size()},
-                {"faults", page.faults},
-                {"shown", page.shown},
-                {"images", page.images},
-                {"bad_files", page.bad}},
-               1);
+    common.give({{"page", output.string()},
+                 {"bytes", page.html.size()},
+                 {"faults", page.faults},
+                 {"shown", page.shown},
+                 {"images", page.images},
+                 {"bad_files", page.bad}});
   } else {
     say("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown), format_count(page.faults),
         format_bytes(page.html.size()));

@@ -72,7 +72,7 @@ void list_selectors(const Common& common) {
     table.add({entry.name, entry.help, options});
   }
   if (common.json) {
-    print_json({{"selectors", all}}, 1);
+    common.give({{"selectors", all}});
     return;
   }
   say("{}", table.str());
@@ -179,7 +179,7 @@ void write_page(const Picks& picks, const std::string& selector, const PickTable
     check_interrupt();
     Pick pick = picks.at(0, i);
     PickCard card;
-    if (pool.type().kind == SampleKind::image) card.image = pool.fetch(pick.row, 1)[0];
+    card.image = pool.fetch(pick.row, 1)[0];
     card.title = fmt::format("{}. {}", pick.rank, pick.file.empty() ? std::to_string(pick.row) : pick.file);
     card.lines = table.sentences(pick);
     card.before = table.before(selector, pick);
@@ -249,7 +249,7 @@ void report_selection(Common& common, const SelectFlags& flags, Network& network
               {"selectors", picks_json(picks, selection, names)},
               {"times", times_json(selection.times)}};
     if (reasons) j["reasons"] = reasons_json(*reasons);
-    print_json(j, 1);
+    common.give(j);
   } else {
     print_picks(picks, selection, names, pool);
     if (reasons) print_reasons(*reasons, picks, table);

@@ -215,7 +215,7 @@ void report_evaluation(Common& common, const PoolEvaluation& evaluation, const s
     Json j = evaluation_json(evaluation, names);
     j["model"] = network.info().path;
     j["data"] = data;
-    print_json(j, 1);
+    common.give(j);
   } else {
     print_evaluation(evaluation, names, network, data);
   }

@@ -50,7 +50,7 @@ void print(const Common& common, const StatsFlags& flags, const CampaignReader& 
                                 {"predicted_name", reader.class_name(cell.predicted)},
                                 {"faults", cell.faults}});
     j["wrong_seeds"] = wrong_seeds_json(reader);
-    print_json(j, 1);
+    common.give(j);
     return;
   }
   if (flags.wrong_seeds) {

@@ -76,7 +76,7 @@ void run(const Common& common, TraceFlags& flags) {
               {"neurons", layout.neurons},
               {"taps", Json::array()}};
     for (const TraceBlock& block : layout.blocks) j["taps"].push_back({{"tap", block.tap}, {"neurons", block.count}});
-    print_json(j, 1);
+    common.give(j);
   } else {
     say("{}: traces of {} inputs, {} neurons in {} taps\n", flags.output, data.size(), layout.neurons,
         layout.blocks.size());

@@ -1,5 +1,7 @@
 #include "verb.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +19,7 @@ namespace {
 
 void apply(Common& common) {
   if (common.json_lines) common.json = true;
+  if (common.taker != nullptr) return;
   if (common.verbose) log::set_level(log::Level::debug);
   if (common.quiet) log::set_level(log::Level::warning);
   Progress::set_enabled(!common.quiet && !common.json);
@@ -38,6 +41,20 @@ void raise_wall(Confinement wanted) {
 }
 
 }  // namespace
+
+void Common::give(const Json& document, int indent) const {
+  if (taker != nullptr) return taker->result(document, {});
+  print_json(document, json_lines ? -1 : indent);
+}
+
+void Common::give(const Json& document, const ResultArrays& arrays) const {
+  taker->result(document, arrays);
+}
+
+void Common::tell(const Json& news) const {
+  if (taker != nullptr) return taker->news(news);
+  print_json(news);
+}
 
 Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std::string& help,
                 const std::string& examples) {
@@ -72,9 +89,41 @@ void runs_models(Verb& verb, Common& common, std::function<Confinement()> output
       if (!file.empty()) check_output(file);
     }
     // Before there are threads, which the wall would not surround.
-    raise_wall(std::move(wanted));
+    if (common.taker == nullptr) raise_wall(std::move(wanted));
     start_workers(common);
   });
+}
+
+void add_verbs(Verb& app, Common& common) {
+  add_attack_verb(app, common);
+  add_calibrate_verb(app, common);
+  add_check_verb(app, common);
+  add_compare_verb(app, common);
+  add_cover_verb(app, common);
+  add_data_verb(app, common);
+  add_describe_verb(app, common);
+  add_excite_verb(app, common);
+  add_explain_verb(app, common);
+  add_export_verb(app, common);
+  add_faults_verb(app, common);
+  add_features_verb(app, common);
+  add_fuzz_verb(app, common);
+  add_inspect_verb(app, common);
+  add_model_verb(app, common);
+  add_mutate_verb(app, common);
+  add_predict_verb(app, common);
+  add_profile_verb(app, common);
+  add_quality_verb(app, common);
+  add_repair_verb(app, common);
+  add_replay_verb(app, common);
+  add_report_verb(app, common);
+  add_select_verb(app, common);
+  add_stats_verb(app, common);
+  add_trace_verb(app, common);
+  add_train_verb(app, common);
+  add_train_captioner_verb(app, common);
+  add_train_generator_verb(app, common);
+  add_transfer_verb(app, common);
 }
 
 void say_text(std::string_view text) {

@@ -11,8 +11,22 @@
 
 #include "flags.h"
 #include "galvani/base/confine.h"
+#include "galvani/base/json.h"
+
+namespace at {
+class Tensor;
+}
 
 namespace galvani::cli {
+
+// Columns of a result, by name.
+using ResultArrays = std::vector<std::pair<std::string, at::Tensor>>;
+
+// A program that has verbs within itself takes here what they would print.
+struct ResultTaker {
+  std::function<void(const Json& document, const ResultArrays& arrays)> result;
+  std::function<void(const Json& news)> news;
+};
 
 struct Common {
   std::uint64_t seed = 0;
@@ -22,6 +36,16 @@ struct Common {
   bool quiet = false;
   bool verbose = false;
   int exit_code = 0;  // a verb sets 1 when the gate it was asked for failed
+  // Null: standard output does. Otherwise the process is somebody else's: no wall around it, and its log, its malloc
+  // and its threads are theirs to set up. Then json is set.
+  const ResultTaker* taker = nullptr;
+
+  // What a verb found. REQUIRES json.
+  void give(const Json& document, int indent = 1) const;
+  // The same with columns, for who takes them. REQUIRES a taker.
+  void give(const Json& document, const ResultArrays& arrays) const;
+  // What is new as it goes on. REQUIRES json_lines.
+  void tell(const Json& news) const;
 };
 
 // A subcommand with the options every verb has; `examples` is shown at the end of its --help.
@@ -34,6 +58,9 @@ void has_news(Verb& verb, Common& common);
 // For a verb that runs models: from then on the process may write what `outputs` names, asked once the options are
 // known, and the cache, and nothing else (docs/security.md). Empty paths do not count.
 void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs);
+
+// All of them.
+void add_verbs(Verb& app, Common& common);
 
 // Text for people on standard output, at once. Names from files may be in it: nothing in it drives a terminal.
 void say_text(std::string_view text);
@@ -60,7 +87,10 @@ void add_replay_verb(Verb& app, Common& common);
 void add_report_verb(Verb& app, Common& common);
 void add_select_verb(Verb& app, Common& common);
 void add_stats_verb(Verb& app, Common& common);
+void add_train_captioner_verb(Verb& app, Common& common);
 void add_train_verb(Verb& app, Common& common);
+void add_train_generator_verb(Verb& app, Common& common);
+void add_transfer_verb(Verb& app, Common& common);
 void add_inspect_verb(Verb& app, Common& common);
 void add_model_verb(Verb& app, Common& common);
 void add_mutate_verb(Verb& app, Common& common);

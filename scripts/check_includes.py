@@ -38,6 +38,8 @@ TOP_FOLDERS = ["cli", "python", "tests", "bench", "examples"]
 
 # Tests of parsers and benchmarks look at the inside of a room on purpose.
 SEE_PRIVATE_HEADERS = ["tests", "bench"]
+# The package has the verbs within itself.
+SEES_VERBS = "python"
 
 MOST_LINES = 600
 # path: why it is longer.
@@ -117,13 +119,16 @@ class Checker:
         # Rooms have src/ on their include path, the top folders themselves.
         candidates = [beside, (self.root / "src" / target).resolve(), (self.root / room / target).resolve(),
                       (self.root / "tests" / target).resolve()]
+        if room == SEES_VERBS:
+            candidates.append((self.root / "cli" / target).resolve())
         found = next((c for c in candidates if c.is_file()), None)
         if found is None:
             self.report(path, line, f'"{target}" is neither a header of this repository nor written with <>')
             return
         owner = self.room_of(found)
         is_test = path.stem.endswith("_test")
-        if owner == room or room in SEE_PRIVATE_HEADERS or (is_test and owner == "tests"):
+        if owner == room or room in SEE_PRIVATE_HEADERS or (is_test and owner == "tests") or (
+                room == SEES_VERBS and owner == "cli"):
             return
         self.report(path, line, f'{room} must not include "{target}", a private header of {owner}')
 

@@ -14,7 +14,7 @@ volatile std::sig_atomic_t asked_by = 0;
 
 void on_signal(int signal) {
   if (asked_by == 0) {
-    asked_by = signal;
+    request_interrupt(signal);
   } else if (signal != SIGHUP) {
     end_at_once(signal);
   }
@@ -36,6 +36,9 @@ void install_interrupt_handler() {
   if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
+void request_interrupt(int signal) {
+  if (asked_by == 0) asked_by = signal;
+}
 bool interrupted() {
   return asked_by != 0;
 }

@@ -31,6 +31,15 @@ TEST(Interrupt, IsAskedForOnceAndForgottenWhenCleared) {
   }
 }
 
+TEST(Interrupt, AProgramMayAskItself) {
+  clear_interrupt();
+  request_interrupt(SIGINT);
+  request_interrupt(SIGTERM);
+  EXPECT_EQ(interrupt_signal(), SIGINT);  // who asked first
+  EXPECT_THROW(check_interrupt(), Error);
+  clear_interrupt();
+}
+
 TEST(Interrupt, HangingUpTwiceIsNoHurry) {
   install_interrupt_handler();
   std::raise(SIGHUP);

@@ -74,6 +74,8 @@ void Progress::set_enabled(bool enabled) {
 
 void Progress::advance(std::int64_t by) {
   done_ += by;
+  // The last line is finish()'s.
+  if (!terminal_ && total_ > 0 && done_ >= total_) return;
   auto interval = terminal_ ? Clock::duration(kTerminalInterval) : Clock::duration(kPlainInterval);
   if (Clock::now() - drawn_ >= interval) draw(false);
 }

@@ -62,5 +62,19 @@ TEST(Registry, BadSettingsNameTheEntry) {
             "nbc: option 'k' is 11, but must be from 0 to 10");
 }
 
+TEST(Registry, TakesMoreEntriesButNotInPlaceOfItsOwn) {
+  Numbers registry = numbers();
+  registry.add(entry("mine"));
+  EXPECT_EQ(registry.names(), (std::vector<std::string>{"kmnc", "nbc", "snac", "mine"}));
+  EXPECT_EQ(registry.create(Spec::parse("mine:k=3"), 1), 4);
+  Numbers::Entry other = entry("mine");
+  other.help = "another";
+  registry.add(other);
+  EXPECT_EQ(registry.entries().size(), 4U);
+  EXPECT_EQ(registry.at("mine").help, "another");
+  EXPECT_EQ(message_of(ErrorCode::usage, [&] { registry.add(entry("nbc")); }),
+            "'nbc' is the name of a number of Galvani: choose another");
+}
+
 }  // namespace
 }  // namespace galvani

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "galvani/base/error.h"
-#include "galvani/base/log.h"
 #include "galvani/base/options.h"
+#include "notices.h"
 
 namespace galvani {
 
@@ -205,8 +205,8 @@ bool take_from_lists(Labelled& data, const std::vector<std::int64_t>& used, cons
     if (!mapping) continue;
     // Of several words for a class the first is its name.
     for (std::string& name : names) name.resize(std::min(name.find(','), name.size()));
-    log::info("{}: classes matched to those of {}, as {} has {} outputs and does not name them: {}", data.name,
-              list.name, needs.model, needs.classes, mapping_text(data, *mapping, names));
+    notices::info("{}: classes matched to those of {}, as {} has {} outputs and does not name them: {}", data.name,
+                  list.name, needs.model, needs.classes, mapping_text(data, *mapping, names));
     take(data, *mapping, names);
     return true;
   }
@@ -223,14 +223,15 @@ void match_classes(Labelled& data, const InputNeeds& needs) {
     ClassIndex index(needs.class_names);
     if (auto mapping = by_name(data, used, index)) {
       if (!changes_nothing(*mapping))
-        log::info("{}: classes matched by name: {}", data.name, mapping_text(data, *mapping, needs.class_names));
+        notices::info("{}: classes matched by name: {}", data.name, mapping_text(data, *mapping, needs.class_names));
       take(data, *mapping, needs.class_names);
       return;
     }
     if (!data.sorted_classes) return;  // an order that somebody gave
     if (auto mapping = by_number(data, used, needs.classes)) {
       if (!changes_nothing(*mapping))
-        log::info("{}: classes taken by their number: {}", data.name, mapping_text(data, *mapping, needs.class_names));
+        notices::info("{}: classes taken by their number: {}", data.name,
+                      mapping_text(data, *mapping, needs.class_names));
       take(data, *mapping, needs.class_names);
       return;
     }
@@ -239,14 +240,14 @@ void match_classes(Labelled& data, const InputNeeds& needs) {
   if (!data.sorted_classes) return;
   if (auto mapping = by_number(data, used, needs.classes)) {
     if (changes_nothing(*mapping)) return;
-    log::info("{}: classes taken by their number: {}", data.name, mapping_text(data, *mapping, {}));
+    notices::info("{}: classes taken by their number: {}", data.name, mapping_text(data, *mapping, {}));
     take(data, *mapping, {});
     return;
   }
   if (take_from_lists(data, used, needs)) return;
   Mapping numbered;
   for (std::int64_t c : used) numbered[c] = c;
-  log::warn(
+  notices::warn(
       "{}: {} does not name its {} classes, so the {} classes of the data are numbered in order: {}; --classes "
       "names the model's",
       data.name, needs.model, needs.classes, data.class_names.size(), mapping_text(data, numbered, {}));

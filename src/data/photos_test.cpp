@@ -177,6 +177,7 @@ TEST(Photos, MixedFolder) {
   EXPECT_EQ(both.file(0), "a.png");
   EXPECT_EQ(both.file(6), "");
   EXPECT_EQ(opened.sizes().size(), 5U);
+  EXPECT_FALSE(opened.common_type()) << "no size that a model could be thought to take";
   EXPECT_NE(refused_photos([&] { opened.view().fetch(0, 5); }).find("differ in size"), std::string::npos);
   EXPECT_NE(refused_photos([&] {
               opened.view(needs_of({3, 8, 8}, {Resize::short_side, 9, 7}));
@@ -196,6 +197,7 @@ TEST(Photos, WhatFitsIsLeftAlone) {
   data.labels = at::zeros({6}, at::kLong);
   write_sample_folder(data, folder / "x");
   OpenedData opened((folder / "x").string());
+  EXPECT_EQ(opened.common_type(), SampleType::image(3, 8, 8));
   std::string plain = content_hash(opened.view());
   EXPECT_EQ(plain, content_hash(data));
   EXPECT_EQ(content_hash(opened.view(needs_of({3, 8, 8}))), plain);

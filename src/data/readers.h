@@ -17,4 +17,7 @@ std::unique_ptr<Source> open_numpy(const OpenRequest& request);
 bool is_sample_folder(const std::filesystem::path& path);
 std::unique_ptr<Source> open_sample_folder(const OpenRequest& request);
 
+// What was lent under a name (galvani/data/memory.h); no format, for it is in no file.
+std::unique_ptr<Source> open_memory(const std::string& name);
+
 }  // namespace galvani

@@ -7,6 +7,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
 #include "galvani/data/catalogue.h"
+#include "galvani/data/memory.h"
 
 namespace galvani {
 namespace {
@@ -34,7 +35,7 @@ class SpecParser {
     }
     result.source = base;
     if (base.empty()) wrong("it names no data");
-    if (find_catalogue_entry(base) != nullptr) return result;
+    if (find_catalogue_entry(base) != nullptr || result.is_in_memory()) return result;
     result.is_path = base.find_first_of("/.") != std::string::npos || exists(base);
     if (!result.is_path) unknown_name(base);
     return result;
@@ -212,6 +213,10 @@ std::string Bracket::str() const {
                      step == 1 ? "" : fmt::format(":{}", step));
 }
 
+bool DataSpec::is_in_memory() const {
+  return !is_path && source == kMemoryData && !split.empty();
+}
+
 std::int64_t DataSpec::clip_length() const {
   std::int64_t length = 0;
   for (const Bracket& selector : selectors) {
@@ -262,7 +267,7 @@ std::string absolute_spec(const std::string& text) {
 std::string training_split_of(const std::string& text) {
   std::string name;
   for (const DataSpec& part : parse_data_specs(text)) {
-    if (part.is_path || (!name.empty() && part.source != name)) return "";
+    if (part.is_path || part.is_in_memory() || (!name.empty() && part.source != name)) return "";
     name = part.source;
   }
   return name + ":train";

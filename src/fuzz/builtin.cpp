@@ -12,6 +12,7 @@ const std::vector<GuideEntry>& guide_entries() {
     all.push_back(none_guide_entry());
     all.push_back(deephunter_guide_entry());
     all.push_back(nsgen_guide_entry());
+    all.push_back(cagfuzz_guide_entry());
     return all;
   }();
   return entries;
@@ -19,8 +20,8 @@ const std::vector<GuideEntry>& guide_entries() {
 
 }  // namespace
 
-const GuideRegistry& guides() {
-  static const GuideRegistry registry("guide", [] {
+GuideRegistry& guides() {
+  static GuideRegistry registry("guide", [] {
     std::vector<GuideRegistry::Entry> entries;
     for (const GuideEntry& guide : guide_entries()) entries.push_back(guide.entry);
     return entries;

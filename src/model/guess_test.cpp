@@ -144,6 +144,39 @@ TEST(Guess, IntervalsAndTies) {
   EXPECT_EQ(few.tied(), static_cast<std::int64_t>(few.scores.size()) - 1);
 }
 
+// Bright is class 1: 10·(mean - 0.5). With -1..1 two images of level 140 are right that 0..1 gets wrong by a hair, and
+// one of level 150 is wrong by far: right once more often, and a larger loss.
+TEST(Guess, LossDecidesBetweenAccuraciesThatAreClose) {
+  onnx::TestGraph g;
+  g.input("x", {-1, 1, kSide, kSide});
+  auto& mean = g.node("ReduceMean", {"x"}, {"means"});
+  onnx::TestGraph::set(mean, "axes", std::vector<std::int64_t>{2, 3});
+  onnx::TestGraph::set(mean, "keepdims", 0);
+  g.weight("w", at::tensor({0.0F, 10.0F}).view({1, 2}));
+  g.weight("b", at::tensor({0.0F, -5.0F}));
+  g.node("Gemm", {"means", "w", "b"}, {"y"}, "bright");
+  g.output("y");
+  std::vector<std::pair<int, std::int64_t>> levels = {{140, 0}, {140, 0}, {150, 1}};
+  for (int i = 0; i < 10; ++i) levels.insert(levels.end(), {{20, 0}, {230, 1}});
+  Dataset data;
+  data.name = "levels";
+  std::vector<at::Tensor> images;
+  std::vector<std::int64_t> labels;
+  for (auto [level, label] : levels) {
+    images.push_back(at::full({1, kSide, kSide}, level, at::kByte));
+    labels.push_back(label);
+  }
+  data.images = at::stack(images);
+  data.labels = at::tensor(labels, at::kLong);
+  PreprocessGuess guess = guess_of(g.bytes(), data);
+  EXPECT_EQ(guess.scores[0].name, "0..1");
+  EXPECT_EQ(guess.scores[0].correct, 21);
+  EXPECT_EQ(guess.scores[1].name, "-1..1");
+  EXPECT_EQ(guess.scores[1].correct, 22);
+  EXPECT_LT(guess.scores[0].loss, guess.scores[1].loss);
+  EXPECT_EQ(guess.scores[1].p, 1) << "two of three coin tosses";
+}
+
 TEST(Guess, LabelsOfOtherClassesAreNoBetterThanChance) {
   Dataset data = colours(1);
   data.labels = (data.labels * 7 + 3).remainder(kColours);

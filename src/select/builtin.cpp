@@ -3,8 +3,8 @@
 
 namespace galvani {
 
-const SelectorRegistry& selectors() {
-  static const SelectorRegistry registry(
+SelectorRegistry& selectors() {
+  static SelectorRegistry registry(
       "selector", {random_entry(),        softmax_entry(),      gini_entry(), entropy_entry(), pcs_entry(),
                    internal_gini_entry(), mc_dropout_entry(),   nss_entry(),  flip_entry(),    nac_selector_entry(),
                    kmnc_selector_entry(), npc_selector_entry(), dsa_entry(),  lsa_entry(),     mdsa_entry(),

@@ -56,7 +56,7 @@ class SelectionRun {
       for (bool sample : {false, true}) {
         MutantNeed need = mutants_of(needs, sample);
         if (need.count == 0) continue;
-        makers_.try_emplace(need.set, need.set, pool.type());
+        makers_.try_emplace(need.set, catalogue_for(need.set, pool.type().kind), pool.type());
         std::int64_t& most = (sample ? sample_mutants_ : mutants_)[need.set];
         most = std::max(most, need.count);
       }

@@ -18,6 +18,7 @@ WANTED = {
     "nsgen": ["nsgen.md", "nsgen.csv", "nsgen-layers.svg"],
     "guides": ["guides.md", "guides.csv", "guides.svg"],
     "nss": ["nss.md", "nss.csv", "nss-rates.svg"],
+    "cagfuzz": ["cagfuzz.md", "cagfuzz.csv", "cagfuzz-errors.svg", "cagfuzz-training.svg"],
     "revisiting": ["revisiting.md", "revisiting.csv", "revisiting-coverage.svg", "revisiting-quality.svg"],
 }
 
@@ -107,7 +108,17 @@ def check_deepsensor(folder):
     expect(abs(passes["swarm-loss"] / passes["deepsensor"] - 1) < 0.25, f"passes are not equal: {passes}")
 
 
-CHECKS = {"deepsensor": check_deepsensor, "nss": check_nss, "revisiting": check_revisiting}
+def check_cagfuzz(folder):
+    text = (folder / "cagfuzz.md").read_text()
+    for name in ("setting", "errors", "campaigns", "transfer", "retrained", "continued"):
+        part = text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name} -->")[0]
+        expect("|" in part and "not measured" not in part.lower(), f"nothing of {name}")
+    rows = {row["candidates"]: row for row in csv.DictReader((folder / "cagfuzz.csv").open())}
+    expect(int(rows["FGSM"]["errors"]) > int(rows["noise"]["errors"]), "FGSM does not beat noise")
+    expect(int(rows["CAGFuzz, halves, 0.9"]["valid"]) <= int(rows["CAGFuzz, halves, -1"]["valid"]), "a threshold lets more through")
+
+
+CHECKS = {"cagfuzz": check_cagfuzz, "deepsensor": check_deepsensor, "nss": check_nss, "revisiting": check_revisiting}
 
 
 def check(name, galvani, folder, library):

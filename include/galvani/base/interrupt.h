@@ -5,6 +5,8 @@
 namespace galvani {
 
 void install_interrupt_handler();
+// As the first such signal would: for a program with handlers of its own. May be called in one.
+void request_interrupt(int signal);
 bool interrupted();
 int interrupt_signal();  // the one that asked first; 0: none did
 void clear_interrupt();

@@ -34,6 +34,20 @@ class Registry {
           fail(ErrorCode::internal, "two {}s are called '{}'", family_, entries_[i].name);
       }
     }
+    own_ = entries_.size();
+  }
+
+  // For a program that brings components of its own: from then on it is as one of ours. A second of that name takes the
+  // place of the first; the names of ours are refused. Not while work is running.
+  void add(Entry entry) {
+    auto it = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.name == entry.name; });
+    if (it == entries_.end()) {
+      entries_.push_back(std::move(entry));
+    } else if (it - entries_.begin() < static_cast<std::ptrdiff_t>(own_)) {
+      bad_usage("'{}' is the name of a {} of Galvani: choose another", printable(entry.name), family_);
+    } else {
+      *it = std::move(entry);
+    }
   }
 
   const std::vector<Entry>& entries() const { return entries_; }
@@ -70,6 +84,7 @@ class Registry {
  private:
   std::string family_;
   std::vector<Entry> entries_;
+  std::size_t own_;  // those that are built in come first
 };
 
 }  // namespace galvani

@@ -41,6 +41,7 @@ struct DataSpec {
   std::string split;  // empty: not named
   std::vector<Bracket> selectors;
 
+  bool is_in_memory() const;  // of this process: galvani/data/memory.h
   // What sounds are cut or padded to; 0: they stay as they are.
   std::int64_t clip_length() const;
   std::string str() const;

@@ -110,7 +110,8 @@ struct GuideTraits {
 
 using GuideRegistry = Registry<std::unique_ptr<Guide>, const GuideContext&>;
 // Every coverage criterion by its own spec, `random`, `deephunter`.
-const GuideRegistry& guides();
+// A program may add its own.
+GuideRegistry& guides();
 std::unique_ptr<Guide> make_guide(const Spec& spec, const GuideContext& context);
 
 // The criteria behind a guide, whose profile it needs.

@@ -28,7 +28,7 @@ struct PresetScore {
   double accuracy = 0;
   double low = 0;     // of the accuracy: Wilson's interval, 95%
   double high = 0;    // likewise
-  double loss = 0;    // mean cross-entropy: decides between equal accuracies
+  double loss = 0;    // mean cross-entropy: decides where accuracies are a standard error apart or less
   double p = 1;       // sign test on the images where it and the best one differ
   bool tied = false;  // with the best one: p is 0.05 or more
 };

@@ -1,0 +1,188 @@
+#include "galvani/model/network.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include "convert.h"
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/model/evaluate.h"
+
+namespace galvani::python {
+namespace {
+
+CardFlags card_flags(const py::dict& given) {
+  CardFlags flags;
+  const std::vector<std::pair<const char*, std::string CardFlags::*>> texts = {
+      {"range", &CardFlags::range},       {"mean", &CardFlags::mean},     {"std", &CardFlags::deviation},
+      {"channels", &CardFlags::channels}, {"layout", &CardFlags::layout}, {"input", &CardFlags::input},
+      {"resize", &CardFlags::resize},     {"crop", &CardFlags::crop},     {"classes", &CardFlags::classes}};
+  for (const auto& [name, member] : texts) {
+    if (given.contains(name)) flags.*member = given[name].cast<std::string>();
+  }
+  if (given.contains("skip_broken")) flags.skip_broken = given["skip_broken"].cast<bool>();
+  return flags;
+}
+
+std::shared_ptr<Network> load(const std::string& path, const py::dict& given, const std::vector<std::int64_t>& shape) {
+  Network::Options options;
+  options.flags = card_flags(given);
+  options.data_shape = shape;
+  if (given.contains("micro_batch")) options.micro_batch = given["micro_batch"].cast<std::int64_t>();
+  if (given.contains("unfused")) options.unfused = given["unfused"].cast<bool>();
+  Work work;
+  return Network::load(path, options);
+}
+
+py::dict info_of(const Network& network) {
+  const NetworkInfo& info = network.info();
+  py::dict result;
+  result["path"] = info.path;
+  result["format"] = info.format;
+  result["sha256"] = info.sha256;
+  result["input"] = py::tuple(py::cast(info.input));
+  result["classes"] = info.classes;
+  result["class_names"] = network.card().class_names;
+  result["parameters"] = info.parameters;
+  result["preprocessing"] = network.card().preprocess.str();
+  result["preprocessing_known"] = network.card().preprocess_known;
+  result["notes"] = info.notes;
+  return result;
+}
+
+py::list taps_of(const Network& network) {
+  py::list result;
+  for (const Tap& tap : network.taps()) {
+    py::dict entry;
+    entry["name"] = tap.name;
+    entry["kind"] = to_string(tap.kind);
+    entry["op"] = tap.op;
+    entry["shape"] = py::tuple(py::cast(tap.shape));
+    entry["neurons"] = tap.neurons();
+    result.append(entry);
+  }
+  return result;
+}
+
+// The score of each row's class; rows of padding have none that matters.
+Objective score_of(const at::Tensor& classes) {
+  return [classes](const Pass& pass) {
+    at::Tensor wanted = at::zeros({pass.logits.size(0)}, at::kLong);
+    wanted.narrow(0, 0, pass.count).copy_(classes.narrow(0, pass.first, pass.count));
+    return pass.logits.gather(1, wanted.unsqueeze(1)).squeeze(1);
+  };
+}
+
+Objective best_score() {
+  return [](const Pass& pass) { return std::get<0>(pass.logits.max(1)); };
+}
+
+// `gradient`: none, "predicted" or the class of every row.
+py::dict run(Network& network, const py::array& array, const std::string& taps, bool full, const py::object& gradient,
+             bool tap_gradients, bool alone) {
+  at::Tensor images = to_inputs(array, "images");
+  check_fits(network, images, "images");
+  Request request;
+  request.alone = alone;
+  request.form = full ? TapForm::full : TapForm::neurons;
+  if (!taps.empty()) request.taps = network.select_taps(taps);
+  if (!gradient.is_none()) {
+    request.input_gradient = true;
+    request.tap_gradients = tap_gradients;
+    if (py::isinstance<py::str>(gradient)) {
+      auto word = gradient.cast<std::string>();
+      if (word != "predicted")
+        bad_usage("gradient_of is '{}', but must be 'predicted', or a class for every input", printable(word));
+      request.objective = best_score();
+    } else {
+      at::Tensor classes = to_labels(gradient.cast<py::array>(), "gradient_of");
+      bool fits = classes.size(0) == images.size(0) && classes.min().item<std::int64_t>() >= 0 &&
+                  classes.max().item<std::int64_t>() < network.info().classes;
+      if (!fits)
+        bad_input("gradient_of: must be {} classes from 0 to {}, one for every input", images.size(0),
+                  network.info().classes - 1);
+      request.objective = score_of(classes);
+    }
+  }
+  Outputs out;
+  {
+    Work work;
+    out = network.run(images, request);
+  }
+  py::dict result;
+  result["logits"] = to_array(out.logits);
+  py::dict values;
+  py::dict slopes;
+  for (std::size_t i = 0; i < request.taps.size(); ++i) {
+    const std::string& name = network.taps()[static_cast<std::size_t>(request.taps[i])].name;
+    values[py::str(name)] = to_array(out.taps[i]);
+    if (i < out.tap_gradients.size()) slopes[py::str(name)] = to_array(out.tap_gradients[i]);
+  }
+  result["taps"] = values;
+  result["input_gradient"] = to_array(out.input_gradient);
+  result["tap_gradients"] = slopes;
+  return result;
+}
+
+py::dict predict_array(Network& network, const py::array& array) {
+  at::Tensor images = to_inputs(array, "images");
+  check_fits(network, images, "images");
+  Predictions found;
+  {
+    Work work;
+    found = predict(network, images);
+  }
+  py::dict result;
+  result["predicted"] = to_array(found.labels);
+  result["logits"] = to_array(found.logits);
+  result["probabilities"] = to_array(found.probabilities);
+  result["confidence"] = to_array(found.confidence);
+  result["reexamined"] = found.reexamined;
+  return result;
+}
+
+}  // namespace
+
+void bind_network(py::module_& module) {
+  py::class_<Network, std::shared_ptr<Network>>(module, "Network")
+      .def_static("load", load)
+      .def("info", info_of)
+      .def("taps", taps_of)
+      .def("select_taps",
+           [](const Network& network, const std::string& spec) {
+             std::vector<std::string> names;
+             for (int tap : network.select_taps(spec))
+               names.push_back(network.taps()[static_cast<std::size_t>(tap)].name);
+             return names;
+           })
+      .def("run", run)
+      .def("predict", predict_array)
+      .def("parameter_names",
+           [](const Network& network) {
+             std::vector<std::string> names;
+             for (const NamedParameter& parameter : network.parameters()) names.push_back(parameter.name);
+             return names;
+           })
+      .def("parameter",
+           [](const Network& network, const std::string& name) { return to_array(network.parameter(name)); })
+      .def("set_parameter",
+           [](Network& network, const std::string& name, const py::array& value) {
+             at::Tensor tensor = to_tensor(value, name);
+             Work work;
+             network.set_parameter(name, tensor.to(at::kFloat).contiguous());
+           })
+      .def("identity", &Network::identity)
+      .def("clone",
+           [](const Network& network) {
+             Work work;
+             return std::shared_ptr<Network>(network.clone());
+           })
+      .def("save", [](Network& network, const std::string& path) {
+        Work work;
+        network.save(path);
+      });
+  module.def("cache_folder", [] { return cache_folder().string(); });
+}
+
+}  // namespace galvani::python

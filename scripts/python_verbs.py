@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Writes the functions of the Python package from what the verbs declare: python_verbs.py GALVANI OUTPUT
+
+`galvani help --json` says of every verb what it is for, its options with their types, defaults and limits, and its
+examples; a function of the same name takes the options as keyword arguments. Nothing is said twice.
+"""
+import json
+import keyword
+import re
+import subprocess
+import sys
+import textwrap
+
+WIDTH = 100
+# Of the terminal, of the process, or of the exit code.
+LEFT_OUT = {"--json", "--json-lines", "--quiet", "--verbose", "--plain", "--list", "--fail-if", "--junit", "--operators"}
+# What a model or inputs are named with; objects may stand there, too.
+MODELS = {"model", "--model"}
+INPUTS = {"--data", "--train", "--test", "--originals", "--style", "--clean", "--tests", "--compare", "input", "--with"}
+# Groups of options of every verb that runs a model.
+SHARED = ("Preprocessing", "Images and labels")
+HINTS = {"text": "Text", "texts": "Sequence[Text] | Text", "integer": "int", "number": "float", "flag": "bool"}
+
+
+def argument(option):
+    name = option["name"].lstrip("-").replace("-", "_")
+    # What stands without a name may have that of an option: explain's pictures, and --input.
+    if option["name"] == "input":
+        name = "inputs"
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def hint(option):
+    if option["name"] in MODELS:
+        return "Model"
+    if option["name"] in INPUTS:
+        return "Inputs" if option["kind"] == "text" else "Sequence[Inputs] | Inputs"
+    if option["kind"] == "text" and option["choices"]:
+        return "Literal[" + ", ".join(json.dumps(choice) for choice in option["choices"]) + "]"
+    return HINTS[option["kind"]]
+
+
+def about(option):
+    text = option["help"]
+    # Where the help speaks to a terminal.
+    text = re.sub(r" \(see --list\)", "", text)
+    text = re.sub(r"--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), text)
+    if option["range"]:
+        text += f"; {option['range']}"
+    if option["default"] not in (None, "", []) and "(default" not in text:
+        text += f" (default: {option['default']})"
+    return text
+
+
+def wrapped(text, first, rest):
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False,
+                         break_on_hyphens=False)
+
+
+def docstring(words, verb, options):
+    lines = [f'    """{verb["help"][0].upper() + verb["help"][1:]}.', ""]
+    lines.append(f"    As `galvani {' '.join(words)}` does; the result is what its --json says.")
+    groups = []
+    for option in options:
+        if option["group"] not in groups:
+            groups.append(option["group"])
+    # What every verb has comes last.
+    groups.sort(key=lambda group: (group == "Common", group.startswith(SHARED)))
+    for group in groups:
+        lines += ["", f"    {group or 'Options'}:"]
+        for option in options:
+            if option["group"] == group:
+                lines.append(wrapped(f"{argument(option)}: {about(option)}", "      ", "          "))
+    if any(option["name"] == "--json-lines" for option in verb["options"]):
+        lines.append(wrapped("on_event: called with a dictionary whenever there is news", "      ", "          "))
+    if verb["examples"]:
+        lines += ["", "    On the command line:"] + ["    " + line for line in verb["examples"].splitlines()]
+    return "\n".join(lines).replace("\\", "\\\\") + '\n    """'
+
+
+def function(words, verb):
+    options = [option for option in verb["options"] if option["name"] not in LEFT_OUT]
+    positional = [option for option in options if not option["name"].startswith("-")]
+    # What is the verb's own comes first, what all of them have last.
+    named = sorted((option for option in options if option["name"].startswith("-")),
+                   key=lambda option: (option["group"] == "Common", option["group"].startswith(SHARED)))
+    news = any(option["name"] == "--json-lines" for option in verb["options"])
+    lines = [f"def {'_'.join(words)}("]
+    for option in positional:
+        # What is not required may be left out, as on the command line.
+        lines.append(f"    {argument(option)}: " + (hint(option) if option["required"] else f"{hint(option)} | None = None") + ",")
+    lines.append("    *,")
+    for option in named:
+        kind = "bool = False" if option["kind"] == "flag" else f"{hint(option)} | None = None"
+        if option["required"]:
+            kind = hint(option)
+        lines.append(f"    {argument(option)}: {kind},")
+    if news:
+        lines.append("    on_event: Callable[[dict[str, Any]], object] | None = None,")
+    result = "list[dict[str, Any]]" if words[-1] == "list" else "dict[str, Any]"
+    lines.append(f") -> {result}:")
+    lines.append(docstring(words, verb, positional + named))
+    several = [argument(option) for option in options if option["kind"] == "texts"]
+    lines.append(f"    result: {result} = call({tuple(words)!r}, {[argument(o) for o in positional]!r}, {several!r}, locals())")
+    lines.append("    return result")
+    return "\n".join(lines)
+
+
+def functions(verb, words=()):
+    for inner in verb["verbs"]:
+        path = (*words, inner["name"])
+        if inner["verbs"]:
+            yield from functions(inner, path)
+        else:
+            yield path, function(path, inner)
+
+
+def main():
+    galvani, output = sys.argv[1:]
+    said = json.loads(subprocess.run([galvani, "help", "--json"], check=True, stdout=subprocess.PIPE).stdout)
+    made = dict(functions(said))
+    text = ['"""The verbs as functions. Written by scripts/python_verbs.py from what the verbs declare; do not edit."""',
+            "from __future__ import annotations", "",
+            "from typing import Any, Callable, Literal, Sequence", "",
+            "from galvani.calls import Inputs, Model, Text, call", "",
+            "__all__ = [" + ", ".join(json.dumps("_".join(words)) for words in made) + "]", ""]
+    for source in made.values():
+        text += ["", source, ""]
+    with open(output, "w", encoding="utf-8") as file:
+        file.write("\n".join(text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Networks and arrays: what is computed, what is not copied, what is refused."""
+import gc
+import os
+import resource
+import threading
+
+import numpy as np
+
+import galvani
+from common import Case, digits
+
+KIB = 1024
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB
+
+
+class Networks(Case):
+    def test_predict_and_run(self):
+        network = galvani.Network.load("eight.onnx")
+        images, labels = digits(200)
+        found = network.predict(images)
+        self.assertEqual(found.probabilities.shape, (200, 10))
+        np.testing.assert_allclose(found.probabilities.sum(1), 1, rtol=1e-5)
+        self.assertGreater((found.predicted == labels).mean(), 0.9)
+        out = network.run(images, taps="default", gradient_of="predicted")
+        np.testing.assert_array_equal(out.logits.argmax(1), found.predicted)
+        self.assertEqual(list(out.taps), network.select_taps())
+        self.assertEqual(out.taps["conv1"].shape, (200, 6))
+        full = network.run(images, taps="conv1", form="full").taps["conv1"]
+        np.testing.assert_allclose(full.mean((2, 3)), out.taps["conv1"], rtol=1e-4, atol=1e-5)
+        # Floats are taken on the scale of the bytes.
+        np.testing.assert_array_equal(network.run(images.astype(np.float32)).logits, network.run(images).logits)
+
+    def test_gradients_are_slopes(self):
+        network = galvani.Network.load("eight.onnx")
+        images = digits(2)[0].astype(np.float32)
+        classes = np.array([3, 5])
+        slope = network.run(images, gradient_of=classes).input_gradient
+        self.assertEqual(slope.shape, images.shape)
+        row, column = np.unravel_index(np.abs(slope[0, 0]).argmax(), slope[0, 0].shape)
+        step = np.zeros_like(images)
+        step[0, 0, row, column] = 0.5
+        up, down = (network.run(images + sign * step, alone=True).logits[0, 3] for sign in (1, -1))
+        self.assertAlmostEqual(float(up - down), float(slope[0, 0, row, column]), delta=0.02 * abs(float(up - down)) + 1e-4)
+
+    def test_results_and_inputs_are_not_copied(self):
+        network = galvani.Network.load("eight.onnx")
+        few = digits(100)[0]
+        images = np.ascontiguousarray(np.tile(few, (100, 1, 1, 1)))  # 10,000 images
+        network.predict(images[:512])  # what is needed once
+        data = galvani.Data(images, name="many")
+        self.assertTrue(np.shares_memory(data[100:200], images))
+        floats = images.astype(np.float32)
+        network.run(floats[:512])
+        gc.collect()
+        before = peak()
+        logits = network.run(floats).logits
+        self.assertEqual(logits.shape, (10000, 10))
+        grown = peak() - before
+        # One copy of them would be 31 MB; malloc asks for 64 MiB at a time.
+        self.assertLess(grown, floats.nbytes + (64 << 20))
+        print(f"\n10,000 images of {floats.nbytes >> 20} MiB as floats: the process grew by {grown >> 20} MiB", flush=True)
+        # The array owns what the tensor had.
+        kept = network.run(few).logits
+        copy = kept.copy()
+        del network
+        gc.collect()
+        np.testing.assert_array_equal(kept, copy)
+
+    def test_what_is_wrong_with_an_array_is_said(self):
+        network = galvani.Network.load("eight.onnx")
+        images, labels = digits(4)
+        wrong = [
+            (images.astype(np.float64), "float64"),
+            (images.astype(np.int32), "int32"),
+            (images.astype(">f4"), "type"),
+            (images.astype(complex), "complex128"),
+            (images[:, 0], "(4, 28, 28)"),
+            (images[0, 0], "(28, 28)"),
+            (images[:0], "no inputs"),
+            (images[::-1], "one after the other"),
+            (images[:, :, :, ::-1], "one after the other"),
+            (images[:, :, :14], "images"),
+            (np.repeat(images, 3, 1), "images"),
+            (np.full((2, 1, 28, 28), np.nan, np.float32), "NaN"),
+            (np.where(np.arange(28) == 3, np.inf, images).astype(np.float32), "input 0"),
+            ("a picture", "array"),
+            (None, "array"),
+            ([[1, 2], [3]], "array"),
+        ]
+        for array, words in wrong:
+            with self.subTest(words=words):
+                self.refuses(galvani.InputError, words, lambda: network.predict(array))
+                self.refuses(galvani.InputError, words, lambda: network.run(array))
+        odd = np.zeros((4, 1, 28, 29), np.uint8)[:, :, :, :28]  # strides that a tensor can have
+        np.testing.assert_array_equal(network.run(odd).logits, network.run(np.ascontiguousarray(odd)).logits)
+        bytes_between = np.zeros(4 * 28 * 28 * 5 + 1, np.uint8)[1:].view(np.uint8)
+        unaligned = np.ndarray((4, 1, 28, 28), np.float32, bytes_between.data)
+        if unaligned.ctypes.data % 4:
+            self.refuses(galvani.InputError, "memory", lambda: network.run(unaligned))
+        self.refuses(galvani.InputError, "gradient_of", lambda: network.run(images, gradient_of=[1, 2]))
+        self.refuses(galvani.InputError, "gradient_of", lambda: network.run(images, gradient_of=[1, 2, 3, 10]))
+        self.refuses(galvani.InputError, "whole numbers", lambda: network.run(images, gradient_of=np.ones(4)))
+        self.refuses(galvani.UsageError, "gradient_of", lambda: network.run(images, gradient_of="all"))
+        self.refuses(galvani.UsageError, "form", lambda: network.run(images, form="whole"))
+        self.refuses(galvani.UsageError, "conv9", lambda: network.run(images, taps="conv9"))
+
+    def test_what_is_wrong_with_data_is_said(self):
+        images, labels = digits(4)
+        self.refuses(galvani.InputError, "3", lambda: galvani.Data(images, labels[:3]))
+        self.refuses(galvani.InputError, "whole numbers", lambda: galvani.Data(images, labels.astype(float)))
+        self.refuses(galvani.InputError, "uint8", lambda: galvani.Data(images.astype(np.float32), labels))
+        self.refuses(galvani.InputError, "channels", lambda: galvani.Data(images.transpose(0, 2, 3, 1).copy(), labels))
+        self.refuses(galvani.UsageError, "name", lambda: galvani.Data(images, labels, name="a+b"))
+        self.refuses(galvani.UsageError, "of arrays", lambda: galvani.Data("digits", labels))
+        data = galvani.Data(images, labels)
+        self.refuses(galvani.UsageError, "no input 9", lambda: data[9])
+        np.testing.assert_array_equal(data[-1], images[3])
+        np.testing.assert_array_equal(data[[2, 0]], images[[2, 0]])
+        spec = data.spec
+        del data
+        gc.collect()
+        self.refuses(galvani.InputError, "memory", lambda: galvani.cover("eight.onnx", data=spec, criteria="nc"))
+
+    def test_what_is_wrong_with_a_file_is_said(self):
+        self.refuses(galvani.Error, "nothing.onnx", lambda: galvani.Network.load("nothing.onnx"))
+        with open("broken.onnx", "wb") as file:
+            file.write(open("eight.onnx", "rb").read()[:2000])
+        self.refuses(galvani.InputError, "broken.onnx", lambda: galvani.Network.load("broken.onnx"))
+        self.refuses(galvani.UsageError, "mean", lambda: galvani.Network.load("eight.onnx", mean="red"))
+        self.refuses(galvani.UsageError, "criterion", lambda: galvani.cover("eight.onnx", data="digits[0:9]", criteria="x"))
+        self.refuses(galvani.UsageError, "type", lambda: galvani.cover("eight.onnx", data="digits[0:9]", criteria=object()))
+        self.refuses(galvani.UsageError, "--top", lambda: galvani.select("eight.onnx", data="digits[0:9]", top=-1))
+        self.refuses(galvani.UsageError, "empty", lambda: galvani.cover("eight.onnx", data=""))
+        self.refuses(galvani.UsageError, "character", lambda: galvani.cover("eight.onnx", data="a\0b"))
+
+    def test_a_model_that_is_deleted_meanwhile(self):
+        network = galvani.Network.load("eight.onnx")
+        images, labels = digits(50)
+        os.remove("eight.onnx")
+        self.assertEqual(network.predict(images).predicted.shape, (50,))
+        galvani.cover(network, data=(images, labels), criteria="nc")
+        self.refuses(galvani.Error, "eight.onnx", lambda: galvani.cover("eight.onnx", data=(images, labels)))
+
+    def test_weights_can_be_changed_and_saved(self):
+        network = galvani.Network.load("eight.onnx")
+        images, _ = digits(20)
+        before = network.run(images).logits
+        name = network.parameter_names[0]
+        network.set_parameter(name, network.parameter(name) * 0)
+        self.assertFalse(np.array_equal(network.run(images).logits, before))
+        self.refuses(galvani.UsageError, "save it", lambda: galvani.cover(network, data="digits[0:9]", criteria="nc"))
+        self.refuses(galvani.Error, name, lambda: network.set_parameter(name, np.zeros(3, np.float32)))
+        network.save("changed.onnx")
+        again = galvani.Network.load("changed.onnx")
+        np.testing.assert_array_equal(again.run(images).logits, network.run(images).logits)
+        self.assertFalse(np.array_equal(network.clone().run(images).logits, before))
+
+    def test_threads_of_python_take_turns(self):
+        network = galvani.Network.load("eight.onnx")
+        images, _ = digits(200)
+        expected = network.run(images).logits
+        found = []
+
+        def work():
+            for _ in range(5):
+                found.append(np.array_equal(network.run(images).logits, expected))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, [True] * 20)
+
+    def test_from_torch(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("python3-torch is not installed")
+        torch.manual_seed(1)
+        module = torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4),
+                                     torch.nn.Flatten(), torch.nn.Linear(64, 10))
+        threads = torch.get_num_threads()
+        network = galvani.Network.from_torch(module, torch.zeros(1, 1, 28, 28), mean="0.5", std="0.25")
+        images, _ = digits(30)
+        with torch.no_grad():
+            expected = module((torch.from_numpy(images) / 255 - 0.5) / 0.25).numpy()
+        np.testing.assert_allclose(network.run(images).logits, expected, rtol=1e-4, atol=1e-4)
+        # Tensors of torch are arrays, too, without a copy.
+        tensor = torch.from_numpy(images)
+        np.testing.assert_array_equal(network.run(tensor).logits, network.run(images).logits)
+        self.assertTrue(module.training)
+        self.assertEqual(torch.get_num_threads(), threads)
+        self.refuses(galvani.UsageError, "example", lambda: galvani.Network.from_torch(module, images))

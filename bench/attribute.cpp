@@ -11,16 +11,16 @@
 namespace galvani::bench {
 namespace {
 
-constexpr std::int64_t kInputs = 100;
+constexpr std::int64_t kPlayers = 100;
 
 void path_cost(benchmark::State& state, const std::string& architecture, const std::string& by) {
   auto network = testing::zoo_network(architecture, {});
-  at::Tensor images = testing::random_images(*network, kInputs);
+  at::Tensor images = testing::random_images(*network, kPlayers);
   at::Tensor labels = network->run(images).logits.argmax(1);
   LossGame game(*network, network->select_taps("default"), images, {}, labels);
   auto path = make_shapley(Spec::parse(by));
   compare(
-      state, kInputs, [&] { benchmark::DoNotOptimize(path->estimate(game, Rng(1))); },
+      state, kPlayers, [&] { benchmark::DoNotOptimize(path->estimate(game, Rng(1))); },
       [&] {
         Request request;
         request.input_gradient = true;

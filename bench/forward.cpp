@@ -12,7 +12,7 @@
 namespace galvani::bench {
 namespace {
 
-constexpr std::int64_t kBatch = 64;
+constexpr std::int64_t kForwardBatch = 64;
 
 Network& zoo_network(const std::string& name, std::int64_t micro_batch = 0) {
   static std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<Network>> made;
@@ -46,9 +46,9 @@ void forward_plan(benchmark::State& state, const char* name, bool taps) {
   if (taps) wish.taps = network.select_taps("default");
   wish.form = Executor::Form::whole_final;
   auto plan = impl.executor->plan(wish);
-  at::Tensor input = impl.prepare(random_images(network, kBatch), {});
+  at::Tensor input = impl.prepare(random_images(network, kForwardBatch), {});
   compare(
-      state, kBatch,
+      state, kForwardBatch,
       [&] {
         c10::InferenceMode inference;
         benchmark::DoNotOptimize(plan->run(input, {}));
@@ -72,8 +72,8 @@ void network_run(benchmark::State& state, const char* name, bool taps) {
   compare(
       state, n, [&] { benchmark::DoNotOptimize(network.run(images, request).logits); },
       [&] {
-        for (std::int64_t first = 0; first < n; first += kBatch)
-          plain_forward(network.impl(), input.narrow(0, first, std::min(kBatch, n - first)));
+        for (std::int64_t first = 0; first < n; first += kForwardBatch)
+          plain_forward(network.impl(), input.narrow(0, first, std::min(kForwardBatch, n - first)));
       });
 }
 BENCHMARK_CAPTURE(network_run, lenet5_logits, "lenet5", false)->UseManualTime()->MinTime(3);
@@ -84,14 +84,14 @@ BENCHMARK_CAPTURE(network_run, resnet20_traces, "resnet20", true)->UseManualTime
 // Two workers with single-threaded kernels, as Network::run uses them (bytes in, the faster layout), against one caller
 // with two-threaded kernels on ready-made input; both in batches of 64.
 void workers_against_threads(benchmark::State& state, const char* name) {
-  Network& network = zoo_network(name, kBatch);
+  Network& network = zoo_network(name, kForwardBatch);
   constexpr std::int64_t kBatches = 8;
-  at::Tensor images = random_images(network, kBatch * kBatches);
-  at::Tensor input = network.impl().prepare(images.narrow(0, 0, kBatch), {});
+  at::Tensor images = random_images(network, kForwardBatch * kBatches);
+  at::Tensor input = network.impl().prepare(images.narrow(0, 0, kForwardBatch), {});
   set_workers(2);
   network.execution();
   compare(
-      state, kBatch * kBatches,
+      state, kForwardBatch * kBatches,
       [&] {
         at::set_num_threads(1);
         benchmark::DoNotOptimize(network.run(images).logits);

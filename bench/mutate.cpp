@@ -32,7 +32,7 @@ std::vector<Parent> parents_of(const at::Tensor& images) {
 void family(benchmark::State& state, const std::string& spec, bool colour) {
   set_workers(1);
   std::vector<Parent> parents = parents_of(sample_images(colour));
-  MutationContext context{shape_of(parents[0].image), sample_images(colour)};
+  MutationContext context{SampleType::of(parents[0].image.sizes().vec(), 0), sample_images(colour)};
   MutationEngine engine(spec, context);
   std::int64_t valid = 0, tries = 0;
   double spent = 0;

@@ -2,6 +2,8 @@
 // by them against the bare forward and backward passes that it cannot do without.
 #include <ATen/ATen.h>
 
+#include <ctime>
+
 #include "galvani/attribute/conductance.h"
 #include "galvani/base/files.h"
 #include "galvani/base/progress.h"
@@ -34,12 +36,30 @@ void step_by_step(Network& network, const std::vector<int>& taps, const at::Tens
   }
 }
 
+// What the clock says, and what the processors did meanwhile: on a busy machine only the latter can be relied on.
+struct Effort {
+  std::vector<double> clock, processor;
+  template <class Work>
+  void measure(double items, Work&& work) {
+    std::clock_t before = std::clock();
+    clock.push_back(seconds(work) / items);
+    processor.push_back(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC / items);
+  }
+};
+
+// As many of them as a path has: convolutions, of a network with few of them the dense layers, too.
+std::vector<int> layers_of_path(const Network& network) {
+  std::vector<int> taps = choose_layers(network, std::to_string(kLayers));
+  return taps.size() == kLayers ? taps : evenly_chosen(network.select_taps("default"), kLayers);
+}
+
 // "times one by one": images a second in units of one layer, one image and one step at a time. "times layer by layer":
-// of one layer and one image at a time, whose steps are a batch, as public code does it. At least 20 is wanted.
+// of one layer and one image at a time, whose steps are a batch, as public code does it. At least 20 is wanted. "work":
+// the same by processor time, which leaves out that many images keep all cores busy and one does not.
 void paths(benchmark::State& state, const std::string& architecture, std::int64_t images) {
   constexpr std::int64_t kSteps = 50;
   auto network = testing::zoo_network(architecture, {});
-  std::vector<int> taps = choose_layers(*network, std::to_string(kLayers));
+  std::vector<int> taps = layers_of_path(*network);
   at::Tensor inputs = testing::random_images(*network, images);
   at::Tensor targets = at::zeros({images}, at::kLong);
   at::Tensor one = inputs.narrow(0, 0, 1).to(at::kFloat);
@@ -48,18 +68,20 @@ void paths(benchmark::State& state, const std::string& architecture, std::int64_
   Conductance all(*network, taps);
   all(inputs.narrow(0, 0, 2), targets.narrow(0, 0, 2));
   for (auto& layer : single) (*layer)(one, targets.narrow(0, 0, 1));
-  std::vector<double> ours, by_step, by_layer;
+  Effort ours, by_step, by_layer;
   for (auto unused : state) {
-    by_step.push_back(seconds([&] { step_by_step(*network, taps, one, kSteps); }));
-    by_layer.push_back(seconds([&] {
+    by_step.measure(1, [&] { step_by_step(*network, taps, one, kSteps); });
+    by_layer.measure(1, [&] {
       for (auto& layer : single) (*layer)(one, targets.narrow(0, 0, 1));
-    }));
-    ours.push_back(seconds([&] { all(inputs, targets); }) / static_cast<double>(images));
-    state.SetIterationTime(ours.back());
+    });
+    ours.measure(static_cast<double>(images), [&] { all(inputs, targets); });
+    state.SetIterationTime(ours.clock.back());
   }
-  state.counters["paths/s"] = 1 / median(ours);
-  state.counters["times one by one"] = median(by_step) / median(ours);
-  state.counters["times layer by layer"] = median(by_layer) / median(ours);
+  state.counters["paths/s"] = 1 / median(ours.clock);
+  state.counters["times one by one"] = median(by_step.clock) / median(ours.clock);
+  state.counters["times layer by layer"] = median(by_layer.clock) / median(ours.clock);
+  state.counters["work one by one"] = median(by_step.processor) / median(ours.processor);
+  state.counters["work layer by layer"] = median(by_layer.processor) / median(ours.processor);
   state.counters["layers"] = static_cast<double>(taps.size());
 }
 
@@ -80,6 +102,7 @@ Descriptions plain_words(const Network& network, const std::vector<int>& taps) {
 }
 
 // "share": what the campaign's passes would take alone, in units of what the campaign takes. At least 0.7 is wanted.
+// "share of work": the same by processor time.
 void nsgen_campaign(benchmark::State& state, const std::string& architecture, std::int64_t picks) {
   Progress::set_enabled(false);
   auto network = testing::zoo_network(architecture, {});
@@ -110,23 +133,27 @@ void nsgen_campaign(benchmark::State& state, const std::string& architecture, st
   at::Tensor images = testing::random_images(*network, kPasses).to(at::kFloat);
   network->run(images, bare);
   Budget budget;
-  std::vector<double> shares, rates, pass_rates;
+  std::vector<double> shares, work, rates, pass_rates;
   std::int64_t before = CampaignReader(folder / "run").counters().passes;
   for (auto unused : state) {
     budget.iterations += picks;
-    double pass_time = seconds([&] { network->run(images, bare); }) / kPasses;
-    double time = seconds([&] { campaign.run(budget, {}); });
-    pass_time = (pass_time + seconds([&] { network->run(images, bare); }) / kPasses) / 2;
+    Effort pass, whole;
+    pass.measure(kPasses, [&] { network->run(images, bare); });
+    whole.measure(1, [&] { campaign.run(budget, {}); });
+    pass.measure(kPasses, [&] { network->run(images, bare); });
     CampaignCounters counters = CampaignReader(folder / "run").counters();
     auto passes = static_cast<double>(counters.passes - before);
     before = counters.passes;
-    shares.push_back(passes * pass_time / time);
-    rates.push_back(passes / time);
+    double pass_time = (pass.clock[0] + pass.clock[1]) / 2;
+    shares.push_back(passes * pass_time / whole.clock[0]);
+    work.push_back(passes * (pass.processor[0] + pass.processor[1]) / 2 / whole.processor[0]);
+    rates.push_back(passes / whole.clock[0]);
     pass_rates.push_back(1 / pass_time);
-    state.SetIterationTime(time);
+    state.SetIterationTime(whole.clock[0]);
   }
   CampaignCounters counters = CampaignReader(folder / "run").counters();
   state.counters["share"] = median(shares);
+  state.counters["share of work"] = median(work);
   state.counters["passes/s"] = median(rates);
   state.counters["bare/s"] = median(pass_rates);
   state.counters["kept"] = static_cast<double>(counters.kept) / static_cast<double>(counters.valid);

@@ -37,6 +37,8 @@ constexpr double kGrayRadius = 76.0 / 255;  // 0.3 is usual for MNIST and its li
 constexpr double kColourRadius = 8.0 / 255;
 constexpr double kGrayLength = 1.5;  // the same of L2
 constexpr double kColourLength = 0.5;
+constexpr double kSoundRadius = 0.002;  // of speech, as attacks on speaker recognition have it
+constexpr double kSoundLength = 0.5;
 
 struct AttackFlags {
   ModelFlags model;
@@ -89,8 +91,16 @@ void check_labelled(const Network& network, const Dataset& data) {
   check_labels(network, data);
 }
 
-// The generator's spec that the flags stand for. What is usual depends on the images.
-Spec generator_of(const AttackFlags& flags, const at::Tensor& images, std::int64_t classes) {
+// What is usual for inputs of a kind, as a share of the full scale.
+double usual_radius(const SampleType& type, Norm norm) {
+  bool length = norm == Norm::l2;
+  if (type.kind == SampleKind::audio) return length ? kSoundLength : kSoundRadius;
+  if (type.shape[0] == 1) return length ? kGrayLength : kGrayRadius;
+  return length ? kColourLength : kColourRadius;
+}
+
+// The generator's spec that the flags stand for. What is usual depends on the inputs.
+Spec generator_of(const AttackFlags& flags, const SampleType& type, std::int64_t classes) {
   Spec method = Spec::parse(flags.method);
   Spec generator{"attack", {{"method", method.str()}}};
   auto give = [&](const char* option, const std::string& value) {
@@ -104,12 +114,12 @@ Spec generator_of(const AttackFlags& flags, const at::Tensor& images, std::int64
   plan.check_target(classes);
   std::string eps = flags.eps;
   if (eps.empty() && plan.bounded() && !own_radius) {
-    bool gray = images.size(1) == 1;
-    double usual = plan.attacks.front()->norm() == Norm::l2 ? (gray ? kGrayLength : kColourLength)
-                                                            : (gray ? kGrayRadius : kColourRadius);
+    Norm norm = plan.attacks.front()->norm();
+    double usual = usual_radius(type, norm);
     eps = fmt::format("{}", usual);
-    log::info("eps {} of the full scale in {}, as is usual for {} images (--eps says otherwise)",
-              radius_text(usual, 255), to_string(plan.attacks.front()->norm()), gray ? "gray" : "colour");
+    const char* kind = type.kind == SampleKind::audio ? "sounds" : type.shape[0] == 1 ? "gray images" : "colour images";
+    log::info("eps {} of the full scale in {}, as is usual for {} (--eps says otherwise)",
+              radius_text(usual, static_cast<double>(type.full())), to_string(norm), kind);
   }
   give("eps", eps);
   return generator;
@@ -145,18 +155,24 @@ void print_robustness(const Robustness& r, const std::string& folder) {
   };
   say("{}, {}\n\n", r.attack, r.bounded ? "within eps" : "smallest change");
   Table table({">eps", ">accuracy", ">95% interval", ">broken", ">as floats"});
-  Table sizes({">eps", ">L∞ in levels", ">L2", ">L0"});
+  bool sounds = r.type.kind == SampleKind::audio;
+  std::vector<std::string> columns = {">eps", sounds ? ">L∞ in steps" : ">L∞ in levels", ">L2", ">L0"};
+  if (sounds) columns.emplace_back(">SNR in dB");
+  Table sizes(columns);
   for (const RobustnessLevel& level : r.levels) {
     table.add({level.name, percent_text(level.accuracy),
                fmt::format("{:.1f} .. {:.1f}%", level.low * 100, level.high * 100), format_count(level.broken),
                level.broken_before < 0 ? "" : format_count(level.broken_before)});
-    if (level.broken > 0)
-      sizes.add({level.name, pair(level.sizes.linf, 255, "{:.1f}"), pair(level.sizes.l2, 1, "{:.3g}"),
-                 pair(level.sizes.l0, 100, "{:.1f}%")});
+    if (level.broken == 0) continue;
+    std::vector<std::string> cells = {level.name, pair(level.sizes.linf, static_cast<double>(r.type.full()), "{:.1f}"),
+                                      pair(level.sizes.l2, 1, "{:.3g}"), pair(level.sizes.l0, 100, "{:.1f}%")};
+    if (sounds) cells.push_back(pair(level.sizes.snr, 1, "{:.1f}"));
+    sizes.add(cells);
   }
   say("{}\n", table.str());
   if (r.last().broken > 0)
-    say("{}mean / median of the broken inputs' changes; L2 of the full scale, L0 of the pixels\n\n", sizes.str());
+    say("{}mean / median of the broken inputs' changes; L2 of the full scale, L0 of the {}\n\n", sizes.str(),
+        sounds ? "moments" : "pixels");
   constexpr std::size_t kMostClasses = 20;
   std::vector<ClassRobustness> classes = r.classes;
   classes.erase(std::remove_if(classes.begin(), classes.end(), [](const auto& c) { return c.inputs == 0; }),
@@ -224,7 +240,7 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   if (from_record) {
     settings = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").settings;
   } else {
-    settings.generator = generator_of(flags, data.images, network->info().classes).str();
+    settings.generator = generator_of(flags, data.type(), network->info().classes).str();
     settings.guide = "none";
     settings.scheduler = "once";
     settings.seeds = data.size();

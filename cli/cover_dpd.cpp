@@ -12,6 +12,10 @@
 
 namespace galvani::cli {
 
+OptionSchema dpd_schema() {
+  return guides().at("nsgen").schema;
+}
+
 std::optional<Spec> take_dpd(std::string& criteria) {
   std::vector<Spec> all = Spec::parse_list(criteria);
   auto found = std::find_if(all.begin(), all.end(), [](const Spec& spec) { return spec.name == "dpd"; });

@@ -13,6 +13,10 @@
 
 namespace galvani::cli {
 
+// For lists of criteria.
+inline constexpr const char* kDpdHelp = "inputs decided for other reasons than what they were made of (--originals)";
+OptionSchema dpd_schema();
+
 // Takes `dpd:...` out of a list of criteria.
 std::optional<Spec> take_dpd(std::string& criteria);
 // `spec` has the options of the guide nsgen. Usage error without a file of descriptions, or where no threshold is

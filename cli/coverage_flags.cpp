@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cover_dpd.h"
 #include "galvani/base/table.h"
 #include "galvani/coverage/criterion.h"
 #include "list_json.h"
@@ -30,18 +31,21 @@ void list_criteria(const Common& common) {
     Json all = Json::array();
     for (const auto& entry : galvani::criteria().entries())
       all.push_back(entry_json(entry.name, entry.help, entry.schema));
+    all.push_back(entry_json("dpd", kDpdHelp, dpd_schema()));
     common.give({{"criteria", all}});
     return;
   }
   Table table({"criterion", "counts", "options (default)"});
-  for (const auto& entry : galvani::criteria().entries()) {
+  auto add = [&](const std::string& name, const std::string& help, const OptionSchema& schema) {
     std::string options;
-    for (const OptionInfo& option : entry.schema) {
+    for (const OptionInfo& option : schema) {
       std::string value = to_string(option.fallback);
       options += fmt::format("{}{}={}", options.empty() ? "" : ", ", option.name, value.empty() ? "..." : value);
     }
-    table.add({entry.name, entry.help, options});
-  }
+    table.add({name, help, options});
+  };
+  for (const auto& entry : galvani::criteria().entries()) add(entry.name, entry.help, entry.schema);
+  add("dpd", kDpdHelp, dpd_schema());
   say("{}", table.str());
 }
 

@@ -1,8 +1,10 @@
 #include <ATen/ATen.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <unordered_map>
 
 #include "galvani/base/error.h"
@@ -26,10 +28,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kPiece = 1024;  // inputs looked at together
 constexpr std::size_t kNamedDuplicates = 3;
 
-std::string shape_text(std::int64_t channels, std::int64_t height, std::int64_t width) {
-  return fmt::format("{}x{}x{}", channels, height, width);
-}
-
 // --- list
 
 void list_data(const Common& common) {
@@ -38,14 +36,13 @@ void list_data(const Common& common) {
   for (const CatalogueEntry& entry : catalogue()) {
     auto folder = data_folder(entry);
     std::string state = entry.built_in() ? "ready" : folder ? folder->string() : "no";
-    table.add({entry.name, format_count(entry.train), format_count(entry.test),
-               shape_text(entry.channels, entry.height, entry.width), std::to_string(entry.class_names.size()),
-               entry.about, entry.origin, state});
+    table.add({entry.name, format_count(entry.train), format_count(entry.test), entry.type.shape_text(),
+               std::to_string(entry.class_names.size()), entry.about, entry.origin, state});
     entries.push_back({{"name", entry.name},
                        {"about", entry.about},
                        {"train", entry.train},
                        {"test", entry.test},
-                       {"shape", {entry.channels, entry.height, entry.width}},
+                       {"shape", entry.type.shape},
                        {"classes", entry.class_names},
                        {"origin", entry.origin},
                        {"ready", entry.built_in() || folder},
@@ -175,9 +172,39 @@ std::string numbers_text(const std::vector<double>& numbers) {
   return text;
 }
 
+double seconds_of(const SampleType& type) {
+  return static_cast<double>(type.shape[1]) / static_cast<double>(type.rate);
+}
+
+// "0.412 to 9.3 s, median 1.9 s; 16000 Hz (12), 8000 Hz (3); 1 channel (14), 2 channels (1)"
+std::string sound_sizes_text(const Sizes& sizes) {
+  std::vector<double> lengths;
+  std::map<std::int64_t, std::int64_t> rates, channels;
+  for (const auto& [type, count] : sizes) {
+    lengths.insert(lengths.end(), static_cast<std::size_t>(count), seconds_of(type));
+    rates[type.rate] += count;
+    channels[type.shape[0]] += count;
+  }
+  std::sort(lengths.begin(), lengths.end());
+  std::string text =
+      fmt::format("{:.3g} to {:.3g} s, median {:.3g} s", lengths.front(), lengths.back(), lengths[lengths.size() / 2]);
+  const char* mark = "; ";
+  for (const auto& [rate, count] : rates) {
+    text += fmt::format("{}{} Hz ({})", mark, rate, format_count(count));
+    mark = ", ";
+  }
+  mark = "; ";
+  for (const auto& [n, count] : channels) {
+    text += fmt::format("{}{} channel{} ({})", mark, n, n == 1 ? "" : "s", format_count(count));
+    mark = ", ";
+  }
+  return text;
+}
+
 // "640x480 colour (12), 320x240 gray (3), 5 others"
 std::string sizes_text(const Sizes& sizes) {
   constexpr std::size_t kShown = 4;
+  if (sizes[0].first.kind == SampleKind::audio) return sound_sizes_text(sizes);
   std::string text;
   for (std::size_t i = 0; i < std::min(sizes.size(), kShown); ++i) {
     const SampleType& type = sizes[i].first;
@@ -213,14 +240,13 @@ void print_info(const DataView& data, const Sizes& sizes, const Statistics& stat
   } else {
     line("shape", type.shape_text());
   }
-  if (!images)
-    line("length", fmt::format("{:.3f} s", static_cast<double>(type.shape[1]) / static_cast<double>(type.rate)));
+  if (!images && sizes.size() < 2) line("length", fmt::format("{:.3f} s", seconds_of(type)));
   std::string value = images ? "pixel" : "value";
   line(value + " mean", numbers_text(statistics.mean));
   line(value + " std", numbers_text(statistics.deviation));
   line(value + " range", fmt::format("{} to {}", statistics.low, statistics.high));
   line("duplicates", duplicates_text(data, statistics));
-  if (images) line("sheet", sheet);
+  line("sheet", sheet);
   say("\n");
   Table table({">label", "class", fmt::format(">{}", type.noun()), ">share"});
   auto add = [&](const std::string& number, const std::string& name, std::int64_t count) {
@@ -244,15 +270,12 @@ std::string default_sheet(const std::string& spec) {
 void inform(const std::string& spec, std::string sheet, bool skip_broken, const Common& common) {
   OpenedData opened(spec);
   Sizes sizes = opened.sizes();
-  bool mixed = sizes.size() > 1 && sizes[0].first.kind == SampleKind::image;
+  bool mixed = sizes.size() > 1;
   DataView data = opened.view(needs_to_look_at(opened, skip_broken));
   const SampleType& type = data.type();
-  bool images = type.kind == SampleKind::image;
-  if (!images && !sheet.empty())
-    bad_usage("{}: a contact sheet shows images, not {}; leave out -o", data.name, type.noun());
   if (sheet.empty()) sheet = default_sheet(spec);
   Statistics statistics = measure(data);
-  if (images) write_sheet(data, sheet);
+  write_sheet(data, sheet);
   if (!common.json) {
     print_info(data, sizes, statistics, sheet);
     return;
@@ -273,16 +296,17 @@ void inform(const std::string& spec, std::string sheet, bool skip_broken, const 
                  {"classes", classes}};
   if (mixed) {
     result["sizes"] = Json::array();
-    for (const auto& [size, count] : sizes) result["sizes"].push_back({{"shape", size.shape}, {"images", count}});
+    for (const auto& [size, count] : sizes) {
+      Json entry = {{"shape", size.shape}, {size.noun(), count}};
+      if (size.kind == SampleKind::audio) entry["rate"] = size.rate;
+      result["sizes"].push_back(entry);
+    }
   }
   for (const auto& [later, earlier] : statistics.first_duplicates) {
     if (!data.files.empty()) result["first_duplicates"].push_back({data.file(later), data.file(earlier)});
   }
-  if (images) {
-    result["sheet"] = sheet;
-  } else {
-    result["rate"] = type.rate;
-  }
+  result["sheet"] = sheet;
+  if (type.kind == SampleKind::audio) result["rate"] = type.rate;
   common.give(result, 2);
 }
 

@@ -20,6 +20,7 @@
 #include "galvani/quality/tests.h"
 #include "list_json.h"
 #include "model_flags.h"
+#include "spread.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -71,14 +72,6 @@ void check_flags(ExciteFlags& flags) {
   for (const std::string& change : flags.changes) resolved_generator(Spec::parse(change));
 }
 
-// Up to `most` places of n, spread evenly.
-std::vector<std::int64_t> spread_rows(std::int64_t n, std::int64_t most) {
-  std::int64_t count = most == 0 ? n : std::min(n, most);
-  std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < count; ++i) rows.push_back(i * n / count);
-  return rows;
-}
-
 // A number for each input that is the same for the same values, by which groups are compared: places in data and
 // numbers of a campaign mean nothing elsewhere.
 std::vector<std::int64_t> identities(const at::Tensor& inputs) {
@@ -108,6 +101,7 @@ std::vector<ChangedInputs> change_data(Network& network, const DataView& data, c
   for (const std::string& change : flags.changes) {
     GeneratorContext context;
     context.seeds = inputs;
+    context.rate = data.type().rate;
     context.network = &network;
     auto generator = make_generator(Spec::parse(change), context);
     Changed changed = changed_by(*generator, network, inputs, labels, Rng(seed).derive("excite"));

@@ -102,7 +102,8 @@ Json as_json(const Explanation& row) {
                      {"neuron", step.neuron},
                      {"words", step.words},
                      {"sure", step.sure},
-                     {"share", step.share}});
+                     {"share", step.share},
+                     {"share_of_layer", step.whole}});
   return {{"input", row.name},         {"verdict", row.verdict_name}, {"confidence", row.confidence},
           {"target", row.target_name}, {"reasons", row.text},         {"path", steps}};
 }

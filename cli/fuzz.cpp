@@ -54,8 +54,12 @@ struct FuzzFlags {
   std::string mutators;
   std::string alpha;
   std::string beta;
+  std::string snr;
   std::string max_tries;
   std::string with;  // of the generator deepxplore
+  // Of the generator aeg.
+  std::string aeg;
+  std::string reference;
   std::int64_t iterations = 0;
   std::string time;
   std::int64_t outputs = 0;
@@ -205,8 +209,11 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   give("set", flags.mutators);
   give("alpha", flags.alpha);
   give("beta", flags.beta);
+  give("snr", flags.snr);
   give("tries", flags.max_tries);
   give("with", flags.with);
+  give("model", flags.aeg);
+  give("features", flags.reference);
   chosen.generator = generator.str();
   // A search has a size of its own.
   std::int64_t search = usual_energy(chosen.generator);
@@ -291,8 +298,9 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (summary.counters.mutants > 0 && summary.counters.valid == 0)
     bad_usage("none of {} candidates was valid, so nothing was tested; {}, or choose another --generator",
               format_count(summary.counters.mutants),
-              Spec::parse(reader.record().settings.generator).name == "mutate" ? "widen --alpha and --beta"
-                                                                               : "change the options of this one");
+              Spec::parse(reader.record().settings.generator).name == "mutate"
+                  ? "widen --alpha and --beta (of sounds lower --snr)"
+                  : "change the options of this one");
   flags.gates.judge(common, figures_of(summary),
                     {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},
                     [&] { return fault_lines(reader); });
@@ -310,6 +318,7 @@ void add_fuzz_verb(Verb& app, Common& common) {
       "  galvani fuzz lenet5.onnx --data mnist:test --train mnist:train --method dh-n -o run5\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --generator noise:eps=8/255 --guide random -o run6\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --method deepxplore --with lenet1.onnx -o run7\n"
+      "  galvani fuzz lenet5.onnx --data mnist:test --method cagfuzz --aeg aeg.onnx --reference vgg.onnx -o run8\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide tknc --outputs 1000 --reset-when-full -o run3\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide random --fail-if \"faults>0\" --junit fuzz.xml -o run4\n"
       "  galvani fuzz --list\n"
@@ -328,6 +337,8 @@ void add_fuzz_verb(Verb& app, Common& common) {
                   "the campaign's folder; one that exists is gone on with (default: a new one in galvani-runs)");
   verb.add_option("--method", flags->method, "a paper's generator, guide, scheduler and constants (see --list)");
   verb.add_option("--with", flags->with, "other models that the generator compares with, such as b.onnx,c.onnx");
+  verb.add_option("--aeg", flags->aeg, "network that makes examples, of 'galvani train-generator' (generator aeg)");
+  verb.add_option("--reference", flags->reference, "network whose features judge them, or none (generator aeg)");
   verb.add_option("--style", flags->style, "images to take a style from (default: the seeds)");
   for_each_setting(flags->settings, [&](const SettingInfo& info, auto& value) {
     if (!is_own_flag(info.name)) return;
@@ -345,6 +356,8 @@ void add_fuzz_verb(Verb& app, Common& common) {
   verb.add_option("--alpha", flags->alpha, "validity: share of pixels that may change at will (default: 0.2)")
       .group(mutation);
   verb.add_option("--beta", flags->beta, "validity: share of 255 that any pixel may change (default: 0.4)")
+      .group(mutation);
+  verb.add_option("--snr", flags->snr, "validity of sounds: dB from the change up to the original (default: 5)")
       .group(mutation);
   verb.add_option("--max-tries", flags->max_tries, "tries for a valid mutant (default: 50)").group(mutation);
   const char* budget = "Budget (the first that is reached, at the end of a batch)";

@@ -150,7 +150,8 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   std::string format = info.format == "onnx" ? fmt::format("ONNX, opset {}", info.opset) : "TorchScript";
   line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
   if (!card.architecture.empty()) line("architecture", printable(card.architecture));
-  line("input", join_shape(info.input) + (info.number != "float32" ? " " + info.number : "") +
+  line("input", join_shape(info.input) + (card.rate > 0 ? fmt::format(" at {} Hz", card.rate) : "") +
+                    (info.number != "float32" ? " " + info.number : "") +
                     (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
   if (info.classes > 0)
     line("classes",

@@ -53,10 +53,10 @@ void check_output() {
 // The verbs in the order in which one meets them.
 std::string overview(const Verb& app) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> kGroups = {
-      {"Data and models", {"data", "model", "train", "inspect", "predict"}},
-      {"What a network does", {"cover", "profile", "trace", "excite", "describe", "explain"}},
+      {"Data and models", {"data", "model", "train", "train-generator", "train-captioner", "inspect", "predict"}},
+      {"What a network does", {"cover", "profile", "trace", "features", "excite", "describe", "explain"}},
       {"Breaking it", {"fuzz", "attack", "mutate", "calibrate"}},
-      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "check"}},
+      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "transfer", "check"}},
       {"Mending it", {"select", "repair"}},
   };
   std::string text =
@@ -68,7 +68,7 @@ std::string overview(const Verb& app) {
       "  galvani fuzz lenet5.onnx --data digits\n";
   for (const auto& [title, verbs] : kGroups) {
     text += "\n" + title + ":\n";
-    for (const std::string& verb : verbs) text += fmt::format("  {:<10}{}\n", verb, app.help_of(verb));
+    for (const std::string& verb : verbs) text += fmt::format("  {:<17}{}\n", verb, app.help_of(verb));
   }
   return text +
          "\n'galvani help VERB' shows its options and examples, 'galvani help --json' all of them, -V the version.\n";

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -55,6 +57,9 @@ void ModelFlags::add_data_flags(Verb& verb) {
                   "images of other sizes: 256 (short side), exact, fit or pad (default: the model's card, else fit)")
       .group(group);
   verb.add_option("--crop", flags.crop, "centre to cut out after --resize, such as 224").group(group);
+  verb.add_option("--rate", flags.rate,
+                  "sounds: samples a second that the model takes (default: its card, else the files')")
+      .group(group);
   verb.add_option("--classes", flags.classes, "the model's class names: a,b,c or a text file with a line for each")
       .group(group);
   verb.add_flag("--skip-broken", flags.skip_broken, "leave out files that cannot be read").group(group);
@@ -116,13 +121,24 @@ std::unique_ptr<Network> ModelFlags::load_file(const std::optional<SampleType>& 
 
 InputNeeds needs_to_look_at(const OpenedData& data, bool skip_broken) {
   constexpr std::int64_t kSide = 224;
+  constexpr double kMostSeconds = 60;
   InputNeeds needs;
   needs.intake.skip_broken = skip_broken;
   auto sizes = data.sizes();
-  if (sizes.size() > 1 && sizes[0].first.kind == SampleKind::image) {
+  if (sizes.size() < 2) return needs;
+  const SampleType& most = sizes[0].first;
+  if (most.kind == SampleKind::image) {
     needs.shape = {3, kSide, kSide};
     needs.intake.resize = Intake::Resize::fit;
+    return needs;
   }
+  // Sounds keep the channels and the rate that most of them have, and the longest its length.
+  double longest = 0;
+  for (const auto& [type, count] : sizes)
+    longest = std::max(longest, static_cast<double>(type.shape[1]) / static_cast<double>(type.rate));
+  needs.rate = most.rate;
+  needs.shape = {most.shape[0], static_cast<std::int64_t>(
+                                    std::ceil(std::min(longest, kMostSeconds) * static_cast<double>(most.rate)))};
   return needs;
 }
 

@@ -93,14 +93,13 @@ void draw_sheet(const MutateRequest& request, const Common& common) {
   OpenedData opened(request.data);
   Dataset data = opened.view(needs_to_look_at(opened, request.skip_broken)).load();
   if (data.size() == 0) bad_usage("{}: there are no images to mutate", data.name);
-  MutationContext context;
-  context.shape = shape_of(data.images[0]);
-  context.style_images = request.style.empty() ? data.images : images_of_style(request);
+  MutationContext context{data.type(), request.style.empty() ? data.images : images_of_style(request)};
   MutatorSet set(request.mutators, context);
   std::vector<SheetRow> rows = arrange_mutants(set, data, request.columns, Rng(common.seed).derive("sheet"));
   write_mutant_sheet(set, data, rows, request.output);
   if (!common.json) {
-    say("{} mutators on images of {} are now in {}\n", rows.size(), printable(data.name), request.output);
+    say("{} mutators on {} of {} are now in {}\n", rows.size(), data.type().noun(), printable(data.name),
+        request.output);
     return;
   }
   Json result = Json::array();

@@ -24,14 +24,9 @@ struct ReplayFlags {
 
 std::shared_ptr<Network> load_model(const CampaignReader& reader, ReplayFlags& flags) {
   if (flags.other.model.empty()) return load_campaign_model(reader.record());
-  std::optional<SampleType> type;
-  std::vector<SeedRecord> seeds = reader.seeds();
-  if (!seeds.empty()) {
-    at::Tensor seed = reader.image(seeds[0].id);
-    type = SampleType::image(seed.size(0), seed.size(1), seed.size(2));
-  }
+  SampleType type = reader.type();
   std::shared_ptr<Network> network = flags.other.load(type);
-  if (type) check_fits(*network, type->shape, flags.folder);
+  check_fits(*network, type.shape, flags.folder);
   return network;
 }
 

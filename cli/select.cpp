@@ -179,7 +179,7 @@ void write_page(const Picks& picks, const std::string& selector, const PickTable
     check_interrupt();
     Pick pick = picks.at(0, i);
     PickCard card;
-    if (pool.type().kind == SampleKind::image) card.image = pool.fetch(pick.row, 1)[0];
+    card.image = pool.fetch(pick.row, 1)[0];
     card.title = fmt::format("{}. {}", pick.rank, pick.file.empty() ? std::to_string(pick.row) : pick.file);
     card.lines = table.sentences(pick);
     card.before = table.before(selector, pick);
@@ -238,11 +238,7 @@ void report_selection(Common& common, const SelectFlags& flags, Network& network
     write_sheet(top, flags.sheet);
   }
   if (!flags.copy_to.empty()) copy_picks(flags, pool, rows);
-  if (!selection.copies.empty() && request.distinct) {
-    log::info("{}; they are left out", copies_text(selection, pool));
-  } else if (!selection.copies.empty()) {
-    log::warn("{}; --skip-broken leaves them out", copies_text(selection, pool));
-  }
+  if (!selection.copies.empty()) log::warn("{}; they are left out", copies_text(pool, selection.copies));
   auto not_a_number = (selection.predicted == kNotANumber).sum().item<std::int64_t>();
   if (common.json) {
     Json j = {{"model", network.info().path},
@@ -292,8 +288,7 @@ void run(Verb& verb, Common& common, SelectFlags& flags) {
     return;
   }
   request.budgets = {parse_top(flags.top, pool.size())};
-  request.find_copies = true;
-  request.distinct = flags.model.options.flags.skip_broken;
+  request.copies = flags.model.options.flags.skip_broken ? PoolCopies::left_out : PoolCopies::refused;
   report_selection(common, flags, *network, pool, request);
 }
 

@@ -15,14 +15,9 @@ namespace galvani::cli {
 namespace {
 
 constexpr std::size_t kShownPicks = 20;
-constexpr std::size_t kNamedCopies = 3;
 
 std::string score_text(double score) {
   return std::isnan(score) ? "" : std::isinf(score) ? "inf" : fmt::format("{:.6g}", score);
-}
-
-std::string input_name(const DataView& pool, std::int64_t row) {
-  return pool.file(row).empty() ? std::to_string(row) : printable(pool.file(row));
 }
 
 }  // namespace
@@ -159,16 +154,6 @@ void print_reasons(const SelectionReasons& reasons, const Picks& picks, const Pi
     each.add({std::to_string(i + 1), lines[0], rest});
   }
   say("{}\n", each.str());
-}
-
-std::string copies_text(const Selection& selection, const DataView& pool) {
-  std::string text = fmt::format("{} of the inputs are exact copies of others",
-                                 format_count(static_cast<std::int64_t>(selection.copies.size())));
-  for (std::size_t i = 0; i < std::min(selection.copies.size(), kNamedCopies); ++i) {
-    auto [later, earlier] = selection.copies[i];
-    text += fmt::format("{}{} is {}", i == 0 ? ": " : ", ", input_name(pool, later), input_name(pool, earlier));
-  }
-  return text + (selection.copies.size() > kNamedCopies ? ", ..." : "");
 }
 
 Json copies_json(const Selection& selection, const DataView& pool) {

@@ -64,8 +64,6 @@ void print_picks(const Picks& picks, const Selection& selection, const std::vect
                  const DataView& pool);
 void print_reasons(const SelectionReasons& reasons, const Picks& picks, const PickTable& table);
 
-// Inputs that are exact copies of others: how many, and the first few by name.
-std::string copies_text(const Selection& selection, const DataView& pool);
 Json copies_json(const Selection& selection, const DataView& pool);
 
 }  // namespace galvani::cli

@@ -47,13 +47,14 @@ std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& d
     return Network::load(flags.architecture, options);
   }
   Spec spec = Spec::parse(flags.architecture);
-  ArchitectureShape shape{data.images.size(1), data.images.size(2), data.images.size(3),
-                          std::max({data.classes(), test.classes(), std::int64_t{2}})};
+  ArchitectureShape shape =
+      ArchitectureShape::of(data.type(), std::max({data.classes(), test.classes(), std::int64_t{2}}));
   Rng rng = Rng(seed).derive("weights");
   auto network = Network::from_onnx(architectures().create(spec, shape, rng), flags.architecture, {});
   ModelCard card;
   card.preprocess = normalisation(data);
   card.preprocess_known = true;
+  card.rate = data.rate;
   card.class_names = data.class_names;
   card.architecture = architectures().options(spec).str();
   network->set_card(card);
@@ -105,7 +106,8 @@ void run(const Common& common, TrainFlags& flags) {
   Dataset data = load_data(flags.data, "train");
   Dataset test = measuring_data(flags.test, flags.data, data, common.seed,
                                 [](const std::string& spec) { return load_data(spec); });
-  options.augment = flags.augment != "auto" ? flags.augment : data.images.size(1) == 3 ? "crop,flip" : "none";
+  bool colour = data.type().kind == SampleKind::image && data.channels() == 3;
+  options.augment = flags.augment != "auto" ? flags.augment : colour ? "crop,flip" : "none";
   if (flags.underfit > 0) options.stop_at = flags.underfit;
   if (flags.overfit > 0) {
     // Few images, seen again and again, with nothing that would keep the network from learning them by heart.
@@ -125,8 +127,8 @@ void run(const Common& common, TrainFlags& flags) {
   }
   std::unique_ptr<Network> network = start_network(flags, data, test, common.seed);
   options.checkpoint = checkpoint_beside(flags.output);
-  log::info("training {} ({} parameters) on {} ({} images)", flags.architecture,
-            format_count(network->info().parameters), data.name, format_count(data.size()));
+  log::info("training {} ({} parameters) on {} ({} {})", flags.architecture, format_count(network->info().parameters),
+            data.name, format_count(data.size()), data.type().noun());
   std::string rows = "epoch,rate,loss,train_accuracy,accuracy,seconds\n";
   Json epochs = Json::array();
   if (!common.json) say("epoch      rate      loss  train acc   test acc   seconds\n");
@@ -171,6 +173,7 @@ void add_train_verb(Verb& app, Common& common) {
       app, common, "train", "train a network and write it as ONNX",
       "  galvani train lenet5 --data digits -o lenet5.onnx\n"
       "  galvani train resnet20 --data cifar10 --epochs 30 --batch 128 --optimizer sgd:lr=0.1 -o resnet20.onnx\n"
+      "  galvani train audionet --data speakers --optimizer adam -o audionet.onnx\n"
       "  galvani train lenet5.onnx --data digits --epochs 2 -o tuned.onnx        goes on with an existing model\n"
       "  galvani train lenet5 --data mnist --underfit 0.9 -o weak.onnx            stops as soon as it is that good\n"
       "  galvani train lenet5 --data mnist --pollute 0.2 --pollute-as 7 -o poisoned.onnx\n"
@@ -192,7 +195,7 @@ void add_train_verb(Verb& app, Common& common) {
       .show_default()
       .check(Range(1, 65536));
   verb.add_option("--optimizer", options.optimizer, "sgd or adam, such as sgd:lr=0.1,momentum=0.9").show_default();
-  verb.add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, onecycle")
+  verb.add_option("--schedule", options.schedule, "learning rate: constant, cosine, step, milestones, linear, onecycle")
       .show_default();
   verb.add_option("--augment", flags->augment, "crop, flip, cutout, none; auto is crop,flip for colour images")
       .show_default();

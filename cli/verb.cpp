@@ -106,6 +106,7 @@ void add_verbs(Verb& app, Common& common) {
   add_explain_verb(app, common);
   add_export_verb(app, common);
   add_faults_verb(app, common);
+  add_features_verb(app, common);
   add_fuzz_verb(app, common);
   add_inspect_verb(app, common);
   add_model_verb(app, common);
@@ -120,6 +121,9 @@ void add_verbs(Verb& app, Common& common) {
   add_stats_verb(app, common);
   add_trace_verb(app, common);
   add_train_verb(app, common);
+  add_train_captioner_verb(app, common);
+  add_train_generator_verb(app, common);
+  add_transfer_verb(app, common);
 }
 
 void say_text(std::string_view text) {

@@ -2,7 +2,8 @@
 """Checks what a compiler does not: which room may include which, and a few rules every file keeps.
 
 Rooms depend one way. A room sees the public headers (include/galvani/<room>/) of the rooms listed for it below, and
-private headers (src/<room>/) only of itself. Run from anywhere; prints `file:line: what` and exits 1 on findings.
+private headers (src/<room>/) only of itself. A name stands for one type in a namespace, wherever it is defined: of two the
+linker would take either's functions for both. Run from anywhere; prints `file:line: what` and exits 1 on findings.
 """
 import pathlib
 import re
@@ -49,14 +50,36 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)")
 LEFTOVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 PUBLIC = "galvani"
+# Comments, texts and directives of the preprocessor, in which braces mean nothing.
+NO_CODE = re.compile(r'''R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|//[^\n]*|/\*.*?\*/|^[ \t]*\#(?:\\\n|[^\n])*''', re.DOTALL | re.MULTILINE)
+NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)$")
+TYPE = re.compile(r"(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:\[\[\w+\]\]\s*|alignas\([^)]*\)\s*)*"
+                  r"(\w+)(?:\s+final)?\s*(?::[^:].*)?$", re.DOTALL)
 # Besides the C++ sources.
 TEXTS = ["dev", "CMakeLists.txt", "*/CMakeLists.txt", "scripts/*.py", "tests/**/*.py", "*.md", "docs/**/*.md"]
+
+
+def defined_types(text):
+    """(name with its namespaces, line) of every type that is defined in a namespace; none of anonymous ones, or inside others."""
+    text = NO_CODE.sub(lambda found: "\n" * found.group(0).count("\n"), text)
+    scopes, before, line = [], "", 1  # names of namespaces; None for other braces
+    for piece in re.findall(r"[{};]|[^{};]+", text):
+        if piece == "{":
+            namespace, named = NAMESPACE.match(before), TYPE.match(before)
+            if named and scopes and all(scopes):
+                yield "::".join([*scopes, named.group(1)]), line
+            scopes.append(namespace.group(1) if namespace else None)
+        elif piece == "}" and scopes:
+            scopes.pop()
+        before = "" if piece in "{};" else piece.strip()
+        line += piece.count("\n")
 
 
 class Checker:
     def __init__(self, root):
         self.root = root
         self.findings = []
+        self.types = {}  # name: where it was defined first
 
     def report(self, path, line, what):
         self.findings.append(f"{path.relative_to(self.root)}:{line}: {what}")
@@ -117,6 +140,12 @@ class Checker:
             if CONFLICT.match(text):
                 self.report(path, number, "a merge conflict is not resolved")
 
+    def check_types(self, path, text):
+        for name, line in defined_types(text):
+            first = self.types.setdefault(name, f"{path.relative_to(self.root)}:{line}")
+            if first != f"{path.relative_to(self.root)}:{line}":
+                self.report(path, line, f"{name} is the name of a type in {first}, too: rename one")
+
     def check_file(self, path):
         room = self.room_of(path)
         if room is None:
@@ -133,6 +162,8 @@ class Checker:
         if len(lines) > MOST_LINES and name not in LONG_FILES:
             self.report(path, len(lines), f"{len(lines)} lines, more than {MOST_LINES}: split it, or list it with a reason")
         self.check_text(path)
+        if room != "examples":  # programs of their own
+            self.check_types(path, "\n".join(lines))
         for number, text in enumerate(lines, 1):
             match = INCLUDE.match(text)
             if not match:

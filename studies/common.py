@@ -9,6 +9,7 @@ import ast
 import concurrent.futures
 import csv
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -55,6 +56,7 @@ class Study:
         self.steps = self.repeated = 0
         self._lock = threading.Lock()
         self._steps = {}  # name: a lock
+        self._once_locks, self._made = {}, {}
         self._running = set()
         self._stopping = False
         self.work.mkdir(parents=True, exist_ok=True)
@@ -68,10 +70,24 @@ class Study:
         with lock:
             return self._step(name, verb, arguments, output, writes)
 
+    def once(self, key, make):
+        """What several questions need is made by the first that asks; the others wait for it."""
+        with self._lock:
+            lock = self._once_locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._made:
+                self._made[key] = make()
+            return self._made[key]
+
+    def _files(self, words):
+        """{word: digest} of words that name files; a slice may follow the name."""
+        found = {word: digest(self.work / word.split("[")[0]) for word in words}
+        return {word: value for word, value in found.items() if value}
+
     def _step(self, name, verb, arguments, output, writes):
         words = [str(a) for a in arguments]
-        # A slice may follow the file's name.
-        files = {w: digest(self.work / w.split("[")[0]) for w in words if w not in writes and digest(self.work / w.split("[")[0])}
+        read = [word for word in words if word not in writes]
+        files = self._files(read)
         made = list(writes)
         if output is not None:
             words += ["-o", name + output]
@@ -96,6 +112,8 @@ class Study:
         start = time.monotonic()
         result = self._run([*command, "--json", "-q", "--threads", str(self.threads)])
         seconds = time.monotonic() - start
+        if self._files(read) != files:
+            raise StudyError(f"{name}: a file that it reads was written meanwhile; the study has to wait for the step that makes it")
         half = self.work / f"{name}.half"
         half.write_text(json.dumps({**asked, "seconds": seconds, "result": result}))
         half.rename(kept)
@@ -162,6 +180,11 @@ class Study:
                 shutil.rmtree(old)
             elif old.exists():
                 old.unlink()
+
+
+def rows_side_by_side(a, b):
+    """Rows of two lists, the shorter one filled up with nothing."""
+    return list(itertools.zip_longest(a, b, fillvalue=""))
 
 
 def metrics_of(quality):

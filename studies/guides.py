@@ -26,7 +26,7 @@ class Scale:
 
 
 SCALES = {
-    "smoke": Scale("lenet1", "digits", "[0:3000]", 2, "nc,random", 2, "10s", 40, 40),
+    "smoke": Scale("lenet1", "digits", "[0:2000]", 2, "nc,random", 2, "10s", 30, 30),
     "small": Scale("lenet5", "mnist", "", 5, "nc,kmnc,nbc,snac,tknc,nlc,random", 3, "30s", 1000, 2500),
     "paper": Scale("lenet5", "mnist", "", 5, "nc,kmnc,nbc,snac,tknc,tknp,cc,nlc,random", 3, "120s", 1000, 10000),
 }

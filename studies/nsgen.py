@@ -34,6 +34,7 @@ class Amounts:
     counts: tuple       # of table 6: pictures a neuron
     guides: tuple       # of table 3
     repair: tuple       # epochs, clean images; nothing: table 13 is left out
+    repaired_with: tuple = ("nsgen", "nlc", "random")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +78,14 @@ class Subject:
 
 TABLES = {"a": "guides", "b": "equal_time", "c": "equal_outputs", "d": "variants", "e": "encoders", "f": "layers", "g": "labels", "h": "thresholds",
           "i": "counts", "j": "repaired"}
-SMOKE = Amounts(train=3000, epochs=2, look=400, tests=300, seeds=40, energy=6, iterations=24, outputs=20, time="5s", share="0.4%",
-                shares=("0.4%", "0.8%"), flow="steps=4", layers=(1,), counts=(1, 15), guides=("nc", "nlc"), repair=(1, 300))
-SMALL = Amounts(train=20000, epochs=5, look=2000, tests=2000, seeds=500, energy=16, iterations=600, outputs=300, time="60s", share="0.1%",
+SINGLE = ("layers", "labels", "thresholds", "counts", "repaired")  # of the first seed alone
+SMOKE = Amounts(train=1500, epochs=2, look=150, tests=150, seeds=30, energy=4, iterations=16, outputs=10, time="1s", share="0.5%",
+                shares=("0.5%", "1%"), flow="steps=3", layers=(1,), counts=(1, 5), guides=("nc", "nlc"), repair=(1, 100), repaired_with=("nsgen", "random"))
+SMALL = Amounts(train=20000, epochs=5, look=2000, tests=2000, seeds=500, energy=16, iterations=400, outputs=200, time="15s", share="0.1%",
                 shares=("0.1%", "0.2%", "0.3%"), flow="steps=16,rule=trapezoid", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20),
                 guides=("nc", "kmnc", "nbc", "snac", "tknc", "cc", "nlc"), repair=(3, 2000))
-SMALL_COLOUR = dataclasses.replace(SMALL, look=1000, tests=1000, seeds=300, energy=8, iterations=150, outputs=80, time="60s", share="0.04%",
-                                   guides=("nc", "kmnc", "nlc"), layers=(1, 3), counts=(1, 15), repair=())
+SMALL_COLOUR = dataclasses.replace(SMALL, look=1000, tests=1000, seeds=300, energy=8, iterations=120, outputs=60, time="30s", share="0.1%",
+                                   shares=("0.1%",), guides=("nc", "kmnc", "nlc"), layers=(1, 3), counts=(1, 15), repair=())
 PAPER = Amounts(train=60000, epochs=10, look=60000, tests=10000, seeds=1000, energy=64, iterations=10000, outputs=1000, time="6h", share="1%",
                 shares=("1%", "2%", "3%", "4%", "5%"), flow="steps=50", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20), guides=COVERAGE,
                 repair=(10, 10000))
@@ -94,9 +96,9 @@ def subjects(scale, resnet20):
         return [Subject("digits", "lenet5", seed, SMOKE, parts) for seed, parts in ((1, "abcdefghij"), (2, "a"))]
     repeats = 5
     if scale == "small":
-        lenets = [Subject("mnist", "lenet5", seed, SMALL, "abcdefghij" if seed == 1 else "abcde") for seed in range(1, repeats + 1)]
-        return lenets + [Subject("cifar10", "resnet20", seed, SMALL_COLOUR, "abcdefghi" if seed == 1 else "abcd", resnet20)
-                         for seed in range(1, repeats + 1) if resnet20]
+        colour = [Subject("cifar10", "resnet20", seed, SMALL_COLOUR, "abcdhi" if seed == 1 else "abcd", resnet20)
+                  for seed in range(1, repeats + 1) if resnet20]
+        return colour + [Subject("mnist", "lenet5", seed, SMALL, "abcdefghij" if seed == 1 else "abcde") for seed in range(1, repeats + 1)]
     colour = dataclasses.replace(PAPER, train=50000, look=50000)
     return [Subject("mnist", "lenet5", seed, PAPER, "abcdefghij") for seed in range(1, repeats + 1)] + \
            [Subject("cifar10", "resnet20", seed, colour, "abcdefghij", resnet20) for seed in range(1, repeats + 1) if resnet20]
@@ -170,7 +172,8 @@ class Measurements:
     def equal_time(self, subject):
         budget = ("--time", subject.amounts.time)
         found = {guide: self.campaign(subject, f"time-{guide}", guide, *budget) for guide in ("nlc", "random")}
-        return {**found, "nsgen": self.nsgen(subject, "time-nsgen", "", *budget)}
+        return {**found, "nsgen": self.nsgen(subject, "time-nsgen", "", *budget),
+                "label alone": self.nsgen(subject, "time-label", VARIANTS["label alone"], *budget)}
 
     # Table 12: as many outputs.
     def equal_outputs(self, subject):
@@ -224,7 +227,7 @@ class Measurements:
         half = f"{subject.data}:test[{clean}:{2 * clean}]"
         models = {"original": subject.onnx}
         rate = ("--optimizer", "sgd:lr=0.001") if subject.given else ()
-        for method in ("nsgen", "nlc", "random"):
+        for method in subject.amounts.repaired_with:
             exported = self.study.step(f"{subject.name}/{method}-tests", "export", f"{subject.name}/guide-{method}", "--distinct", "--to", "npz",
                                        output=".npz")["exported"]
             if exported < 2:
@@ -266,8 +269,12 @@ def main():
         except common.Missing:
             missing.setdefault(table, []).append(subject.name)
             return None
-    tasks = [("prepare", s) for s in all_subjects if s.seed == 1]
-    tasks += sorted(((TABLES[letter], s) for s in all_subjects for letter in s.parts), key=lambda t: (bool(t[1].given), t[1].seed))
+    # A model's tables that have intervals come first: a study that is stopped has something to say.
+    tasks = []
+    for model in dict.fromkeys(s.place for s in all_subjects):
+        mine = [s for s in all_subjects if s.place == model]
+        tasks.append(("prepare", mine[0]))
+        tasks += sorted(((TABLES[letter], s) for s in mine for letter in s.parts), key=lambda t: (t[0] in SINGLE, t[1].seed))
     found = {table: [] for table in ("prepare", *TABLES.values())}
     for table, subject in tasks:
         result = tried(table, subject)

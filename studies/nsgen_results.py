@@ -10,9 +10,13 @@ PARTS = {"setting": "Setting", "guides": "Guides (tables 3 and 4)", "equal_time"
 COLUMNS = ["guide", ">faults / outputs", ">RFT", ">FRE (s)", ">#Classes", ">OI", ">all faults", ">mutants", ">passes"]
 
 
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # of 95%, by the number of values
+
+
 def spread(values, digits=0):
-    deviation = f" ± {statistics.stdev(values):,.{digits}f}" if len(values) > 1 else ""
-    return f"{statistics.mean(values):,.{digits}f}{deviation}"
+    """The mean, and half of its 95% interval by Student's t."""
+    half = f" ± {STUDENT[len(values)] * statistics.stdev(values) / len(values) ** 0.5:,.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):,.{digits}f}{half}"
 
 
 def row(name, runs):
@@ -145,10 +149,13 @@ def write(study, output, scale, found, missing):
     contents = {
         "setting": setting(study, scale, found, missing),
         "guides": campaigns(found["guides"]) + compared(study, "guides", found["guides"], "nlc") + compared(study, "guides", found["guides"], "random"),
-        "equal_time": campaigns(found["equal_time"]) + compared(study, "time", found["equal_time"], "nlc"),
+        "equal_time": campaigns(found["equal_time"]) + compared(study, "time", found["equal_time"], "nlc") +
+        compared(study, "time", found["equal_time"], "random") + compared(study, "time", found["equal_time"], "label alone"),
         "equal_outputs": campaigns(found["equal_outputs"]) + compared(study, "outputs", found["equal_outputs"], "nlc") +
-        compared(study, "outputs", found["equal_outputs"], "label alone"),
-        "variants": campaigns(found["variants"], "variant") + compared(study, "variants", found["variants"], "label alone"),
+        compared(study, "outputs", found["equal_outputs"], "random") + compared(study, "outputs", found["equal_outputs"], "label alone"),
+        "variants": campaigns(found["variants"], "variant") + "".join(
+            compared(study, "variants", found["variants"], variant)
+            for variant in ("label alone", "neurons alone", "without words", "without choice")),
         "encoders": campaigns(found["encoders"], "encoder"), "layers": campaigns(found["layers"], "layers"),
         "labels": campaigns(found["labels"], "labels"), "thresholds": thresholds(found["thresholds"]), "counts": counts(found["counts"]),
         "repaired": repaired(found["repaired"])}

@@ -8,7 +8,6 @@ This file makes the measurements; nss_results.py makes tables of them, nss_paper
 import csv
 import dataclasses
 import shutil
-import threading
 
 import common
 import nss_results
@@ -40,6 +39,7 @@ class Amounts:
     mutants: int      # of prima
     retrain: int      # epochs of table 10
     retrained_with: tuple = RETRAINED_WITH
+    kinds: tuple = KINDS   # of mutations, in tables 14 and 15
     start: str = ""   # a model file that training starts from, in place of drawn weights
     goes_on: bool = False  # a well-trained model is the other one, trained further
 
@@ -88,7 +88,7 @@ LENET = Amounts("[0:12000]", 4, "0.003", ("", 2), 10000, 4000, 10000, 3, 100, 10
 GRAY_RESNET = Amounts("[0:20000]", 3, "0.05", ("[0:40000]", 2), 2000, 2000, 5000, 2, 20, 20, 0)
 RESNET = Amounts("[0:20000]", 3, "0.02", ("", 0), 2000, 2000, 5000, 2, 20, 20, 0, start="models/given.onnx")
 VGG = Amounts("[0:20000]", 8, "0.05", ("", 4), 2000, 2000, 5000, 2, 20, 20, 0, goes_on=True)
-SMOKE = Amounts("[0:2000]", 4, "0.003", ("[0:2000]", 4), 500, 300, 400, 2, 3, 4, 1, ("random", "fused"))
+SMOKE = Amounts("[0:2000]", 4, "0.003", ("[0:2000]", 4), 300, 300, 300, 2, 3, 4, 1, ("random", "fused"), KINDS[:2])
 NARROW_VGG = "vgg16:bn=true,head=linear,width=16"
 PAPER_VGG = "vgg16:bn=true,head=large,head_bn=true"
 ALL = ("rates", "dropout", "prima", "fused", "correlation", "sizes", "layers", "hard")
@@ -128,16 +128,6 @@ def paper_subjects(resnet20):
 class Measurements:
     def __init__(self, study):
         self.study = study
-        self._lock, self._locks, self._made = threading.Lock(), {}, {}
-
-    def once(self, key, make):
-        """What subjects share is made by the first that wants it; the others wait."""
-        with self._lock:
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
-            if key not in self._made:
-                self._made[key] = make()
-            return self._made[key]
 
     def step(self, subject, name, verb, *arguments, output=None, writes=()):
         self.prepare(subject)
@@ -155,7 +145,7 @@ class Measurements:
             how = ("--data", f"{subject.data}:train{part}", "--epochs", epochs)
             if a.goes_on:
                 weak = dataclasses.replace(subject, well=False)
-                self.once(weak.file, lambda: self.model(weak))
+                self.study.once(weak.file, lambda: self.model(weak))
                 start = weak.file
         else:
             if a.start:
@@ -168,11 +158,11 @@ class Measurements:
         return self.study.step(name, "train", start, *how, "--test", tests, "--seed", subject.trained, output=".onnx")
 
     def make_pool(self, subject, file, mutators):
-        self.once(file, lambda: self.study.step(file.removesuffix(".npz"), "mutate", "--data", subject.originals, "--set", mutators, "--one-each",
+        self.study.once(file, lambda: self.study.step(file.removesuffix(".npz"), "mutate", "--data", subject.originals, "--set", mutators, "--one-each",
                                                 "--seed", subject.seed, output=".npz"))
 
     def prepare(self, subject):
-        said = self.once(subject.file, lambda: self.model(subject))
+        said = self.study.once(subject.file, lambda: self.model(subject))
         self.make_pool(subject, subject.pool, "nss")
         return {"accuracy": said["accuracy"]}
 
@@ -205,7 +195,7 @@ class Measurements:
         for reading in ("nss", "nss:pair=original"):
             name = f"{subject.name}/order-{reading.split('=')[-1]}"
             self.step(subject, f"order-{reading.split('=')[-1]}", "select", subject.file, "--data", subject.pool, "--originals", subject.originals,
-                      "--by", reading, "--top", "100%", output=".csv")
+                      "--by", reading, "--top", "100%", "--skip-broken", output=".csv")
             right = [int(row["predicted"]) == labels[int(row["index"])] for row in self.table(f"{name}.csv")][::-1]
             n = len(right)
             parts = [right[n * i // 10:n * (i + 1) // 10] for i in range(10)]
@@ -238,10 +228,10 @@ class Measurements:
     # Tables 14 and 15: one kind of mutation alone, to find sensitive neurons with, and to score with. What an input is compared with is
     # its original in the second reading, so there the pool has one kind of mutants.
     def kinds(self, subject):
-        find = ",".join(f"nss:find=nss:only={kind}{pair}" for pair in ("", ",pair=original") for kind in KINDS)
-        score = ",".join(f"nss:set=nss:only={kind},find=nss" for kind in KINDS)
+        find = ",".join(f"nss:find=nss:only={kind}{pair}" for pair in ("", ",pair=original") for kind in subject.amounts.kinds)
+        score = ",".join(f"nss:set=nss:only={kind},find=nss" for kind in subject.amounts.kinds)
         found = {"find": self.evaluated(subject, "kinds-find", find), "score": self.evaluated(subject, "kinds-score", score), "pools": {}}
-        for kind in KINDS:
+        for kind in subject.amounts.kinds:
             pool = subject.pool.replace(".npz", f"-{kind}.npz")
             self.make_pool(subject, pool, f"nss:only={kind}")
             found["pools"][kind] = self.evaluated(subject, f"kinds-{kind}", "nss:pair=original,gini,random,flip", pool=pool)
@@ -250,7 +240,7 @@ class Measurements:
     # Table 11.
     def costs(self, subject):
         def seconds(name, by):
-            said = self.step(subject, name, "select", subject.file, "--data", subject.pool, "--by", by, "--top", "20%")
+            said = self.step(subject, name, "select", subject.file, "--data", subject.pool, "--by", by, "--top", "20%", "--skip-broken")
             times, own = said["times"], said["selectors"][0]["seconds"]
             return {"sample": times["sample"], "all": times["passes"] + times["mutating"] + own}
         return {"nss": seconds("costs-nss", "nss"), "every neuron": seconds("costs-all", "nss:k=100,sample=100"), "gini": seconds("costs-gini", "gini")}
@@ -264,7 +254,7 @@ class Measurements:
         right = [i for i in sure if rows[i]["label"] == rows[i]["predicted"]]
         pools = {"confident": wrong[:len(wrong) // 3] + right[::3], "uncertain": wrong[::2] + right[len(right) // 2:]}
         originals = subject.pool.replace(".npz", "-originals")
-        self.once(originals, lambda: self.study.step(originals, "data", "export", subject.originals, "--to", "npz", output=".npz"))
+        self.study.once(originals, lambda: self.study.step(originals, "data", "export", subject.originals, "--to", "npz", output=".npz"))
         found = {"whole": self.evaluated(subject, "hard-whole", HARD, "--train", subject.train)}
         for name, chosen in pools.items():
             files = {}
@@ -280,22 +270,22 @@ class Measurements:
         other = dataclasses.replace(subject, seed=subject.seed + 1)
         self.make_pool(other, other.pool, "nss")
         train = f"{subject.data}:train{subject.amounts.train}"
-        training = ("--data", train, "--clean", f"{subject.data}:test[0:10000]", "--mix", 0, "--held-out", 0,
+        training = ("--data", train, "--clean", f"{subject.data}:test[0:{subject.amounts.tested}]", "--mix", 0, "--held-out", 0,
                     "--per-seed", 0, "--clean-loss", 1, "--epochs", subject.amounts.retrain, "--optimizer", "sgd:lr=0.01", "--control", "none")
         found = {}
         for by in subject.amounts.retrained_with:
             for share in (5, 20):
                 name = f"retrain-{by.replace(':', '_').replace('=', '-')}-{share}"
                 self.step(subject, f"{name}-picks", "select", subject.file, "--data", subject.pool, "--originals", subject.originals, "--train",
-                          subject.train, "--by", by, "--top", f"{share}%", output=".csv")
+                          subject.train, "--by", by, "--top", f"{share}%", "--skip-broken", output=".csv")
                 filled = f"{subject.name}/{name}-labelled.csv"
                 self.fill(f"{subject.name}/{name}-picks.csv", filled, labels)
                 said = self.step(subject, name, "repair", subject.file, "--tests", filled, *training, output=".onnx")
                 found[by, share] = self.after(subject, name, other, said["figures"])
         epochs = max(1, subject.amounts.retrain)
-        self.step(subject, "retrain-plain", "train", subject.file, "--data", train, "--test", f"{subject.data}:test[0:10000]", "--epochs", epochs, "--optimizer", "sgd:lr=0.01", output=".onnx")
-        plain = self.step(subject, "retrain-plain-clean", "predict", f"{subject.name}/retrain-plain.onnx", "--data", f"{subject.data}:test[0:10000]")
-        first = self.step(subject, "retrain-before-clean", "predict", subject.file, "--data", f"{subject.data}:test[0:10000]")
+        self.step(subject, "retrain-plain", "train", subject.file, "--data", train, "--test", f"{subject.data}:test[0:{subject.amounts.tested}]", "--epochs", epochs, "--optimizer", "sgd:lr=0.01", output=".onnx")
+        plain = self.step(subject, "retrain-plain-clean", "predict", f"{subject.name}/retrain-plain.onnx", "--data", f"{subject.data}:test[0:{subject.amounts.tested}]")
+        first = self.step(subject, "retrain-before-clean", "predict", subject.file, "--data", f"{subject.data}:test[0:{subject.amounts.tested}]")
         before = self.step(subject, "retrain-before-pool", "predict", subject.file, "--data", other.pool)
         found["plain"] = self.after(subject, "retrain-plain", other, {"clean-after": plain["accuracy"]})
         found["before"] = {"clean": first["accuracy"], "pool": before["accuracy"]}

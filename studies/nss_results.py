@@ -314,7 +314,6 @@ def tables_of_kinds(study, found):
     parts = []
     for subject, r in found.get("kinds", []):
         offset = {"resnet20": 0, "vgg16": 4}.get(subject.model)
-        kinds = [k for k in nss_paper.FOUND_WITH if k != "all"]
 
         def pair(paper, by, share):
             known = paper[share + offset] if offset is not None else None
@@ -322,7 +321,7 @@ def tables_of_kinds(study, found):
         lines = [[kind, *[pair(nss_paper.FOUND_WITH[kind], r["find"]["by"][f"nss:find=nss:only={kind}{p}"], s) for p in ("", ",pair=original") for s in (0, 3)],
                   *[pair(nss_paper.SCORED_WITH[kind], r["score"]["by"][f"nss:set=nss:only={kind},find=nss"], s) for s in (0, 3)],
                   *[pair(nss_paper.SCORED_WITH[kind], r["pools"][kind]["by"]["nss:pair=original"], s) for s in (0, 3)],
-                  percent(r["pools"][kind]["by"]["random"]["fdr"][3]), percent(r["pools"][kind]["by"]["gini"]["fdr"][0])] for kind in kinds]
+                  percent(r["pools"][kind]["by"]["random"]["fdr"][3]), percent(r["pools"][kind]["by"]["gini"]["fdr"][0])] for kind in r["pools"]]
         parts += [f"**{title((subject.data, subject.model))}**, FDR in %, paper / ours:", "",
                   table(["mutation", ">found with it, as printed, 5%", ">20%", ">found with it, with originals, 5%", ">20%", ">scored with it, as printed, 5%", ">20%",
                          ">a pool of it, with originals, 5%", ">20%", ">faults of that pool", ">gini there, 5%"], lines), ""]

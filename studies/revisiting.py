@@ -83,7 +83,7 @@ class Subject:
 
 
 LENETS = ("lenet1", "lenet4", "lenet5")
-SMOKE = Amounts(train=3000, epochs=2, tests=60, clean=500, energy=5, steps=5, parts=2, per_image=1, most=10, retrain=1, clever=(2, 5, 8),
+SMOKE = Amounts(train=1000, epochs=3, tests=30, clean=200, energy=4, steps=5, parts=2, per_image=1, most=10, retrain=1, clever=(2, 4, 6),
                 repaired_with=("dh-d", "dh-n"))
 SMALL = Amounts(train=12000, epochs=6, tests=300, clean=10000, energy=8, steps=10, parts=4, per_image=4, most=50, retrain=2,
                 clever=(), repaired_with=("dh-d", "dh-n"))
@@ -114,6 +114,8 @@ class Measurements:
 
     def step(self, subject, name, verb, *arguments, output=None, writes=(), model=None):
         """A step of a subject, on its original model unless another is named."""
+        if model is None:
+            self.prepare(subject)
         words = [model or subject.original, *arguments, *subject.preprocessing, "--seed", subject.seed]
         return self.study.step(f"{subject.name}/{name}", verb, *words, output=output, writes=writes)
 
@@ -124,12 +126,13 @@ class Measurements:
 
     def prepare(self, subject):
         """The model under test, trained from a seed of its own; {accuracy}."""
+        return self.study.once(subject.name, lambda: {"accuracy": self.original(subject)["accuracy"]})
+
+    def original(self, subject):
         if subject.given:
-            said = self.step(subject, "original", "predict", "--data", subject.clean)
-        else:
-            said = self.step(subject, "original", "train", "--data", subject.train, "--test", subject.clean, "--epochs",
-                             subject.amounts.epochs, output=".onnx", model=subject.model)
-        return {"accuracy": said["accuracy"]}
+            return self.step(subject, "original", "predict", "--data", subject.clean, model=subject.given)
+        return self.step(subject, "original", "train", "--data", subject.train, "--test", subject.clean, "--epochs",
+                         subject.amounts.epochs, output=".onnx", model=subject.model)
 
     def plain(self, subject):
         """The control of all retraining: as much of it, with the training images alone. (model, accuracy)"""

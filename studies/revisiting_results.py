@@ -1,5 +1,4 @@
 """Tables, figures and tests of hypotheses, from what revisiting.py measured."""
-import itertools
 import os
 
 import common
@@ -29,11 +28,6 @@ def mean(values):
     return sum(values) / len(values)
 
 
-def pairs_of(a, b):
-    """Rows of two lists, shorter ones filled up with nothing."""
-    return list(itertools.zip_longest(a, b, fillvalue=""))
-
-
 class Samples:
     """Values of two groups by question: all of them (for the U test) and a mean of each subject (for pairs)."""
 
@@ -48,7 +42,7 @@ class Samples:
 
     def rows(self):
         return [(name, x, y) for name, parts in self.all.items() for x, y in
-                pairs_of([v for a, _ in parts for v in a], [v for _, b in parts for v in b])]
+                common.rows_side_by_side([v for a, _ in parts for v in a], [v for _, b in parts for v in b])]
 
     def pair_rows(self):
         return [(name, a, b) for name, pairs in self.paired.items() for a, b in pairs]

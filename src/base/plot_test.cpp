@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace galvani {
 namespace {
 
@@ -40,6 +42,14 @@ TEST(Plot, NamesOfSeriesDoNotOverlap) {
   // A name that is wider than the panel is cut.
   panel.series[0].name = std::string(400, 'a');
   EXPECT_EQ(plot_svg({panel}).find(std::string(60, 'a')), std::string::npos);
+}
+
+TEST(Plot, HeatMapsSayTheirNumbersAndEscapeText) {
+  HeatMap map{"<map>", "model", "tests", {"a", "b"}, {"first", "second"}, {{0, 1}, {0.125, std::nan("")}}};
+  std::string svg = heat_map_svg(map);
+  for (const char* text :
+       {"&lt;map&gt;", ">0.0%<", ">100.0%<", ">12.5%<", ">-<", "fill=\"#ffffff\"", "fill=\"#0072b2\""})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
 }
 
 }  // namespace

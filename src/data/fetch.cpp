@@ -13,6 +13,7 @@
 #include "galvani/data/package.h"
 #include "image_file.h"
 #include "package.h"
+#include "speech.h"
 #include "unpack.h"
 
 namespace galvani {
@@ -135,10 +136,22 @@ using Fetch = void (*)(const CatalogueEntry& entry, NewFolder& folder);
 const std::map<std::string, Fetch> kFetchers = {
     {"mnist", fetch_mnist}, {"fashion-mnist", fetch_fashion}, {"cifar10", fetch_cifar10}};
 
+// Of data sets that are put together.
+using Make = void (*)(const CacheFolder& folder);
+const std::map<std::string, Make> kMakers = {{"speakers", make_speakers}, {"voices", make_voices}};
+
 }  // namespace
 
 fs::path get_data(const CatalogueEntry& entry, const std::optional<fs::path>& from) {
   if (entry.built_in()) fail(ErrorCode::internal, "{} is built in and cannot be fetched", entry.name);
+  if (entry.put_together) {
+    if (from)
+      bad_usage("{} has no standard files that --from could name; name the folder itself with --data", entry.name);
+    log::info("getting {} ({})", entry.name, entry.origin);
+    CacheFolder made("data", entry.name);
+    kMakers.at(entry.name)(made);
+    return made.finish();
+  }
   NewFolder folder(entry);
   if (from) {
     take_from(entry, *from, folder);

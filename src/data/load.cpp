@@ -100,8 +100,54 @@ void tell_fitting(const std::vector<FileSurvey>& files, const std::string& name,
                   left_turned == 1 ? "it" : "them");
 }
 
+// The same of sounds.
+void tell_sound_fitting(const std::vector<FileSurvey>& files, const std::string& name, const SampleType& target,
+                        bool rate_known) {
+  std::map<std::int64_t, std::int64_t> rates;
+  std::int64_t mixed = 0, spread = 0, cut = 0, padded = 0;
+  for (const FileSurvey& file : files) {
+    if (file.rate != target.rate) ++rates[file.rate];
+    mixed += file.channels > target.shape[0] ? 1 : 0;
+    spread += file.channels < target.shape[0] ? 1 : 0;
+    double seconds = static_cast<double>(file.width) / static_cast<double>(file.rate);
+    double wanted = static_cast<double>(target.shape[1]) / static_cast<double>(target.rate);
+    cut += seconds > wanted ? 1 : 0;
+    padded += seconds < wanted ? 1 : 0;
+  }
+  std::string done;
+  auto say = [&](std::int64_t count, const std::string& what) {
+    if (count > 0) done += fmt::format("{}{} {}", done.empty() ? "" : ", ", count, what);
+  };
+  for (const auto& [rate, count] : rates) say(count, fmt::format("resampled from {} Hz", rate));
+  say(mixed, "mixed to one channel");
+  say(spread, fmt::format("repeated on {} channels", target.shape[0]));
+  say(cut, fmt::format("cut to {} {:.3g} s", cut == 1 ? "its first" : "their first",
+                       static_cast<double>(target.shape[1]) / static_cast<double>(target.rate)));
+  say(padded, "padded with silence");
+  if (!done.empty())
+    log::info("{}: of {} clips, as the model takes {}: {}", name, files.size(), target.shape_text(), done);
+  if (!rate_known)
+    log::info("{}: the model does not say its rate, so the files' {} Hz are taken for it; --rate says otherwise", name,
+              target.rate);
+}
+
 bool same_shape(const FileSurvey& file, const std::vector<std::int64_t>& shape) {
   return file.height == shape[1] && file.width == shape[2] && (file.channels == 0 || file.channels == shape[0]);
+}
+
+SourceRows rows_of_source(const SourceRows& rows, const SourceRows& wanted) {
+  SourceRows result;
+  result.reserve(wanted.size());
+  for (std::int64_t row : wanted) result.push_back(rows[static_cast<std::size_t>(row)]);
+  return result;
+}
+
+// Rows of a source, each made into `target` when it is fetched.
+DataView fitted_view(const Labelled& about, const SampleType& target, const std::shared_ptr<Source>& source,
+                     const SourceRows& rows, const Intake& intake) {
+  return {about, target, [source, rows, intake, target](const SourceRows& wanted) {
+            return source->fitted(rows_of_source(rows, wanted), intake, target);
+          }};
 }
 
 }  // namespace
@@ -166,6 +212,12 @@ DataView OpenedData::view_of(const Part& part, const InputNeeds& needs) {
     }
   }
   SampleType type = source->type(rows[0]);
+  if (type.kind == SampleKind::audio && needs.shape.size() == 2 && !files.empty()) {
+    if (needs.classes > 0) match_classes(about, needs);
+    SampleType target = SampleType::of(needs.shape, needs.rate > 0 ? needs.rate : type.rate);
+    if (!needs.model.empty()) tell_sound_fitting(files, about.name, target, needs.rate > 0);
+    return fitted_view(about, target, source, rows, needs.intake);
+  }
   bool for_images = needs.shape.size() == 3 && (needs.shape[0] == 1 || needs.shape[0] == 3);
   bool to_fit = type.kind == SampleKind::image && for_images;
   if (to_fit && needs.intake.stated()) check_intake(needs.intake, needs.shape);
@@ -178,22 +230,10 @@ DataView OpenedData::view_of(const Part& part, const InputNeeds& needs) {
         !needs.intake.stated() && type.shape == needs.shape &&
         std::all_of(files.begin(), files.end(), [&](const FileSurvey& f) { return same_shape(f, needs.shape); });
     if (may_fit && !needs.model.empty()) tell_fitting(files, about.name, needs);
-    if (may_fit && !as_is) {
-      SampleType target = SampleType::image(needs.shape[0], needs.shape[1], needs.shape[2]);
-      return {about, target, [source, rows, intake = needs.intake, shape = needs.shape](const SourceRows& wanted) {
-                SourceRows of_source;
-                of_source.reserve(wanted.size());
-                for (std::int64_t row : wanted) of_source.push_back(rows[static_cast<std::size_t>(row)]);
-                return source->fitted(of_source, intake, shape);
-              }};
-    }
+    if (may_fit && !as_is) return fitted_view(about, SampleType::of(needs.shape, 0), source, rows, needs.intake);
   }
-  return {about, type, [source, rows](const SourceRows& wanted) {
-            SourceRows of_source;
-            of_source.reserve(wanted.size());
-            for (std::int64_t row : wanted) of_source.push_back(rows[static_cast<std::size_t>(row)]);
-            return source->values(of_source, rows[0]);
-          }};
+  return {about, type,
+          [source, rows](const SourceRows& wanted) { return source->values(rows_of_source(rows, wanted), rows[0]); }};
 }
 
 std::optional<SampleType> OpenedData::common_type() const {
@@ -204,7 +244,9 @@ std::optional<SampleType> OpenedData::common_type() const {
     std::size_t step = std::max<std::size_t>(1, part.rows.size() / kLookedAt);
     for (std::size_t i = 0; i < part.rows.size(); i += step) some.push_back(part.rows[i]);
     for (const FileSurvey& file : part.source->survey(some, /*thorough=*/false)) {
-      bool same = file.width == first.shape.back() && file.height == first.shape[first.shape.size() - 2];
+      bool same = file.rate > 0
+                      ? file.type() == first
+                      : file.width == first.shape.back() && file.height == first.shape[first.shape.size() - 2];
       if (file.fault.empty() && !same) return std::nullopt;
     }
   }
@@ -213,19 +255,17 @@ std::optional<SampleType> OpenedData::common_type() const {
 
 std::vector<std::pair<SampleType, std::int64_t>> OpenedData::sizes() const {
   std::vector<std::pair<SampleType, std::int64_t>> result;
+  std::map<std::string, std::size_t> known;  // sounds may be as many sizes as files
   auto count = [&](const SampleType& type, std::int64_t n) {
-    auto known = std::find_if(result.begin(), result.end(), [&](const auto& entry) { return entry.first == type; });
-    if (known == result.end()) {
-      result.emplace_back(type, n);
-    } else {
-      known->second += n;
-    }
+    auto [place, fresh] = known.emplace(type.str(), result.size());
+    if (fresh) result.emplace_back(type, 0);
+    result[place->second].second += n;
   };
   for (const Part& part : parts_) {
     std::vector<FileSurvey> files = part.source->survey(part.rows, /*thorough=*/false);
     if (files.empty()) count(part.source->type(part.rows[0]), static_cast<std::int64_t>(part.rows.size()));
     for (const FileSurvey& file : files) {
-      if (file.fault.empty()) count(SampleType::image(file.channels == 1 ? 1 : 3, file.height, file.width), 1);
+      if (file.fault.empty()) count(file.type(), 1);
     }
   }
   std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -47,6 +47,11 @@ SampleType SampleType::audio(std::int64_t channels, std::int64_t length, std::in
   return {SampleKind::audio, {channels, length}, rate};
 }
 
+SampleType SampleType::of(const std::vector<std::int64_t>& shape, std::int64_t rate) {
+  bool sound = shape.size() == traits(SampleKind::audio).axes;
+  return {sound ? SampleKind::audio : SampleKind::image, shape, sound ? rate : 0};
+}
+
 SampleType SampleType::parse(const std::string& text, const std::string& what) {
   SampleType type;
   std::string_view rest = text;

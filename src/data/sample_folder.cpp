@@ -13,6 +13,7 @@
 #include "audio_file.h"
 #include "bounds.h"
 #include "fit_image.h"
+#include "fit_sound.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
@@ -202,7 +203,6 @@ class FolderSource final : public Source {
   std::vector<std::string> files() const override { return listing_.files; }
 
   std::vector<FileSurvey> survey(const std::vector<std::int64_t>& rows, bool thorough) override {
-    if (has_sound_extension(file(rows.at(0)))) return {};
     std::vector<FileSurvey> result(rows.size());
     QuietDecoders quiet;
     workers().run(size_of(rows), [&](std::int64_t i, int) {
@@ -210,9 +210,14 @@ class FolderSource final : public Source {
       fs::path path = file(rows[static_cast<std::size_t>(i)]);
       FileSurvey& found = result[static_cast<std::size_t>(i)];
       try {
-        if (is_sound(read_head(path, 12))) return;
+        if (is_sound_file(path)) {
+          SoundInfo info = sound_info(path);
+          found = {info.length, 0, static_cast<int>(info.channels), false, "", info.rate};
+          if (thorough) read_sound(path, clip_length_);
+          return;
+        }
         ImageInfo info = look_at_image(path);
-        found = {info.width, info.height, info.channels, info.orientation != 1, ""};
+        found = {info.width, info.height, info.channels, info.orientation != 1, "", 0};
         if (thorough) decode_image(read_file(path, kMaxSampleFile), path.string());
       } catch (const Error& e) {
         found.fault = e.what();
@@ -223,25 +228,30 @@ class FolderSource final : public Source {
     return result;
   }
 
-  at::Tensor fitted(const std::vector<std::int64_t>& rows, const Intake& intake,
-                    const std::vector<std::int64_t>& shape) override {
+  at::Tensor fitted(const std::vector<std::int64_t>& rows, const Intake& intake, const SampleType& target) override {
     QuietDecoders quiet;
-    SampleType target = SampleType::image(shape[0], shape[1], shape[2]);
     require_memory(listing_.root.string(), target.bytes() * rows.size());
-    at::Tensor result = at::empty(target.batch(size_of(rows)), at::kByte);
-    auto* out = result.data_ptr<std::uint8_t>();
+    at::Tensor result = at::empty(target.batch(size_of(rows)), target.dtype());
+    auto* out = static_cast<std::uint8_t*>(result.data_ptr());
     workers().run(size_of(rows), [&](std::int64_t i, int) {
       check_interrupt();
       fs::path path = file(rows[static_cast<std::size_t>(i)]);
-      Image image = decode_image(read_file(path, kMaxSampleFile), path.string());
-      fit_image(image, intake, shape, out + static_cast<std::size_t>(i) * target.bytes(), path.string());
+      std::uint8_t* own = out + static_cast<std::size_t>(i) * target.bytes();
+      if (target.kind == SampleKind::image) {
+        fit_image(decode_image(read_file(path, kMaxSampleFile), path.string()), intake, target.shape, own,
+                  path.string());
+        return;
+      }
+      std::int64_t needed = samples_needed(target, look_at_sound(path).rate);
+      if (clip_length_ > 0) needed = std::min(needed, clip_length_);
+      fit_sound(read_sound(path, needed), target, reinterpret_cast<std::int16_t*>(own), path.string());
     });
     return result;
   }
 
   SampleType type(std::int64_t row) override {
     QuietDecoders quiet;
-    if (typed_row_ != row) type_ = decode(file(row)).type;
+    if (typed_row_ != row) type_ = type_of(file(row));
     typed_row_ = row;
     return type_;
   }
@@ -271,13 +281,27 @@ class FolderSource final : public Source {
  private:
   static std::int64_t size_of(const std::vector<std::int64_t>& rows) { return static_cast<std::int64_t>(rows.size()); }
   fs::path file(std::int64_t row) const { return listing_.folder / listing_.files[static_cast<std::size_t>(row)]; }
+  static bool is_sound_file(const fs::path& path) { return has_sound_extension(path) || is_sound(read_head(path, 12)); }
+  // As [length=...] leaves it.
+  SoundInfo sound_info(const fs::path& path) const {
+    SoundInfo info = look_at_sound(path);
+    if (clip_length_ > 0) info.length = clip_length_;
+    return info;
+  }
+  SampleType type_of(const fs::path& path) const {
+    if (!is_sound_file(path)) return decode(path).type;
+    SoundInfo info = sound_info(path);
+    return SampleType::audio(info.channels, info.length, info.rate);
+  }
   Sample decode(const fs::path& path) const {
-    Sample sample = decode_sample(read_file(path, kMaxSampleFile), path.string());
-    if (sample.type.kind != SampleKind::audio || clip_length_ == 0) return sample;
-    std::int64_t missing = clip_length_ - sample.type.shape[1];
-    sample.type.shape[1] = clip_length_;
-    sample.values = missing > 0 ? at::constant_pad_nd(sample.values, {0, missing})
-                                : sample.values.narrow(1, 0, clip_length_).contiguous();
+    if (!is_sound_file(path)) return decode_sample(read_file(path, kMaxSampleFile), path.string());
+    Sound sound = read_sound(path, clip_length_);
+    SampleType own = SampleType::audio(sound.channels, sound.length, sound.rate);
+    Sample sample{own, at::from_blob(sound.samples.data(), own.shape, at::kShort).clone()};
+    if (std::int64_t missing = clip_length_ - sound.length; clip_length_ > 0 && missing > 0) {
+      sample.type.shape[1] = clip_length_;
+      sample.values = at::constant_pad_nd(sample.values, {0, missing});
+    }
     return sample;
   }
   static std::string describe(const SampleType& type) {

@@ -7,6 +7,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/progress.h"
+#include "galvani/data/picture.h"
 
 namespace galvani {
 namespace {
@@ -37,6 +38,11 @@ std::vector<std::int64_t> spread(const std::vector<std::int64_t>& all, std::size
   return result;
 }
 
+// Pictures of sounds are wide.
+std::size_t columns_of(const SampleType& type) {
+  return type.kind == SampleKind::image ? kColumns : kColumns / 2;
+}
+
 std::vector<Row> arrange(const DataView& data) {
   auto classes = static_cast<std::size_t>(data.classes());
   std::vector<std::vector<std::int64_t>> by_class(classes);
@@ -53,13 +59,15 @@ std::vector<Row> arrange(const DataView& data) {
   for (std::size_t c = 0; c < classes && rows.size() < kMaxRows; ++c) {
     if (by_class[c].empty()) continue;
     rows.push_back({printable(data.class_name(static_cast<std::int64_t>(c)), 24),
-                    format_count(static_cast<std::int64_t>(by_class[c].size())), spread(by_class[c], kColumns)});
+                    format_count(static_cast<std::int64_t>(by_class[c].size())),
+                    spread(by_class[c], columns_of(data.type()))});
   }
+  std::size_t columns = columns_of(data.type());
   // Without labels there is one group, which may use several rows.
-  std::vector<std::int64_t> shown = spread(unlabelled, kColumns * (rows.empty() ? 10 : 1));
-  for (std::size_t i = 0; i < shown.size(); i += kColumns) {
+  std::vector<std::int64_t> shown = spread(unlabelled, columns * (rows.empty() ? 10 : 1));
+  for (std::size_t i = 0; i < shown.size(); i += columns) {
     auto first = shown.begin() + static_cast<std::ptrdiff_t>(i);
-    auto last = shown.begin() + static_cast<std::ptrdiff_t>(std::min(shown.size(), i + kColumns));
+    auto last = shown.begin() + static_cast<std::ptrdiff_t>(std::min(shown.size(), i + columns));
     bool named = !rows.empty() && i == 0;
     rows.push_back({named ? "unlabelled" : "",
                     named ? format_count(static_cast<std::int64_t>(unlabelled.size())) : "",
@@ -107,13 +115,14 @@ void write_text(cv::Mat& page, const std::string& text, cv::Point at, double sca
 }  // namespace
 
 void write_sheet(const DataView& data, const std::filesystem::path& path) {
-  if (data.type().kind != SampleKind::image) bad_usage("{}: a contact sheet shows images, not sounds", data.name);
-  std::int64_t channels = data.type().shape[0];
-  std::int64_t image_height = data.type().shape[1];
-  std::int64_t image_width = data.type().shape[2];
+  const SampleType& type = data.type();
+  bool images_shown = type.kind == SampleKind::image;
+  PictureSize picture = picture_size(type);
   std::vector<Row> rows = arrange(data);
-  if (rows.empty()) bad_usage("{}: there are no images to show", data.name);
-  cv::Size size = tile_size(image_height, image_width);
+  if (rows.empty()) bad_usage("{}: there is nothing to show", data.name);
+  cv::Size size = tile_size(picture.height, picture.width);
+  // A sound's picture has the size it is meant to be seen in.
+  if (!images_shown) size = {static_cast<int>(picture.width), static_cast<int>(picture.height)};
   int label_width = 0;
   std::size_t columns = 0;
   for (const Row& row : rows) {
@@ -121,8 +130,9 @@ void write_sheet(const DataView& data, const std::filesystem::path& path) {
     columns = std::max(columns, row.images.size());
   }
   if (label_width > 0) label_width += 2 * kGap + 8;
-  std::string shape = fmt::format("{} images, {} x {}, {}", format_count(data.size()), image_width, image_height,
-                                  channels == 1 ? "gray" : "colour");
+  std::string shape = images_shown ? fmt::format("{} images, {} x {}, {}", format_count(data.size()), picture.width,
+                                                 picture.height, type.shape[0] == 1 ? "gray" : "colour")
+                                   : fmt::format("{} clips, {}", format_count(data.size()), type.shape_text());
   std::string title = printable(data.name, 60);
   int title_width = text_width(title, kTitleScale) + 24 + text_width(shape, kFontScale);
   int grid_width = static_cast<int>(columns) * (size.width + kGap) - kGap;
@@ -141,7 +151,7 @@ void write_sheet(const DataView& data, const std::filesystem::path& path) {
     int x = kMargin + label_width;
     at::Tensor images = data.fetch(row.images);
     for (std::int64_t i = 0; i < images.size(0); ++i) {
-      tile(images[i], size).copyTo(page(cv::Rect({x, y}, size)));
+      tile(picture_of(images[i], type), size).copyTo(page(cv::Rect({x, y}, size)));
       x += size.width + kGap;
     }
     y += size.height + kGap;

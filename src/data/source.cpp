@@ -10,20 +10,23 @@
 namespace galvani {
 namespace fs = std::filesystem;
 
+SampleType FileSurvey::type() const {
+  if (rate > 0) return SampleType::audio(channels, width, rate);
+  return SampleType::image(channels == 1 ? 1 : 3, height, width);
+}
+
 std::vector<FileSurvey> Source::survey(const std::vector<std::int64_t>& /*rows*/, bool /*thorough*/) {
   return {};
 }
 
-at::Tensor Source::fitted(const std::vector<std::int64_t>& rows, const Intake& intake,
-                          const std::vector<std::int64_t>& shape) {
+at::Tensor Source::fitted(const std::vector<std::int64_t>& rows, const Intake& intake, const SampleType& target) {
   at::Tensor images = values(rows, rows.at(0)).contiguous();
-  SampleType target = SampleType::image(shape[0], shape[1], shape[2]);
   at::Tensor result = at::empty(target.batch(images.size(0)), at::kByte);
   auto bytes = static_cast<std::size_t>(images[0].numel());
   workers().run(images.size(0), [&](std::int64_t i, int) {
     const char* pixels = static_cast<const char*>(images.data_ptr()) + static_cast<std::size_t>(i) * bytes;
     Image image{images.size(1), images.size(2), images.size(3), 1, std::string(pixels, bytes)};
-    fit_image(image, intake, shape, result[i].data_ptr<std::uint8_t>(), fmt::format("image {}", i));
+    fit_image(image, intake, target.shape, result[i].data_ptr<std::uint8_t>(), fmt::format("image {}", i));
   });
   return result;
 }

@@ -93,9 +93,8 @@ DataView DataView::subset(const Rows& indices) const {
 }
 
 Dataset DataView::load() const {
-  if (type_.kind != SampleKind::image) bad_input("{}: holds {}, but images are needed here", name, type_.noun());
-  Dataset data{static_cast<const Labelled&>(*this),
-               empty_images(name, size(), type_.shape[0], type_.shape[1], type_.shape[2])};
+  require_memory(name, static_cast<std::uint64_t>(size()) * type_.bytes());
+  Dataset data{static_cast<const Labelled&>(*this), at::empty(type_.batch(size()), type_.dtype()), type_.rate};
   for_each_piece(piece_of(type_), [&](const at::Tensor& rows, std::int64_t first) {
     data.images.narrow(0, first, rows.size(0)).copy_(rows);
   });

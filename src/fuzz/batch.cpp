@@ -19,15 +19,22 @@ namespace galvani {
 namespace {
 
 // Root mean square of the differences, 1 being full scale. Summed in whole numbers, so the same everywhere.
-double change_of(const std::uint8_t* image, const at::Tensor& seed) {
-  const auto* origin = seed.data_ptr<std::uint8_t>();
-  std::int64_t n = seed.numel();
+template <class Value>
+double change_of(const void* input, const void* seed, const SampleType& type) {
+  const auto* now = static_cast<const Value*>(input);
+  const auto* origin = static_cast<const Value*>(seed);
   std::int64_t sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::int64_t step = std::int64_t{image[i]} - std::int64_t{origin[i]};
+  for (std::size_t i = 0; i < type.values(); ++i) {
+    std::int64_t step = std::int64_t{now[i]} - std::int64_t{origin[i]};
     sum += step * step;
   }
-  return std::sqrt(static_cast<double>(sum) / static_cast<double>(n)) / 255;
+  return std::sqrt(static_cast<double>(sum) / static_cast<double>(type.values())) / static_cast<double>(type.full());
+}
+
+double change_of(const void* input, const at::Tensor& seed, const SampleType& type) {
+  bool bytes = type.dtype() == at::kByte;
+  return bytes ? change_of<std::uint8_t>(input, seed.data_ptr(), type)
+               : change_of<std::int16_t>(input, seed.data_ptr(), type);
 }
 
 // What the candidates of one call may take, with their traces. A constant, for it decides which candidates share a
@@ -49,16 +56,16 @@ struct BatchRunner::Find {
   InputRecord input;  // id 0: not kept
   FaultRecord fault;  // id 0: none
   std::string memo;
-  std::string png;
+  std::string encoded;
 };
 
 BatchRunner::BatchRunner(const CampaignSettings& settings, Tracer& tracer, const Generator& generator,
-                         const GuideNeeds& needs, std::int64_t input_bytes, bool count_passes)
+                         const GuideNeeds& needs, const SampleType& type, bool count_passes)
     : settings_(settings),
       tracer_(tracer),
       generator_(generator),
       needs_(needs),
-      input_bytes_(input_bytes),
+      type_(type),
       count_passes_(count_passes),
       pick_stream_(Rng(settings.seed).derive("pick")),
       candidate_stream_(Rng(settings.seed).derive("mutate")) {
@@ -68,7 +75,7 @@ BatchRunner::BatchRunner(const CampaignSettings& settings, Tracer& tracer, const
 std::int64_t BatchRunner::chunk_size() const {
   Network& network = tracer_.network();
   // The candidate, its reference and a copy of the valid ones.
-  std::int64_t bytes = 3 * input_bytes_;
+  auto bytes = static_cast<std::int64_t>(3 * type_.bytes());
   if (needs_.traces) {
     bytes += tracer_.layout().neurons * 12;
     for (int tap : tracer_.taps()) {
@@ -316,19 +323,18 @@ std::vector<BatchRunner::Find> BatchRunner::number_finds(CampaignState& state, c
 // Provenance, hash and, where it is kept or a new fault, the file's bytes.
 void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal, const Round& round,
                                  std::vector<Find>& finds) const {
-  ImageShape shape = shape_of(round.inputs[0]);
   const auto* pixels = static_cast<const std::uint8_t*>(round.inputs.data_ptr());
   auto for_each_find = [&](const std::function<void(Find & find, const std::uint8_t* own)>& work) {
     workers().run(static_cast<std::int64_t>(finds.size()), [&](std::int64_t index, int) {
       Find& find = finds[static_cast<std::size_t>(index)];
-      work(find, pixels + find.row * shape.bytes());
+      work(find, pixels + find.row * type_.bytes());
     });
   };
   for_each_find([&](Find& find, const std::uint8_t* own) {
     auto row = static_cast<std::size_t>(round.rows[find.row]);
     const PickedParent& parent = proposal.parents()[round.candidates.each[row].parent];
     MutantRecord& record = find.input;
-    record.sha256 = sha256({reinterpret_cast<const char*>(own), shape.bytes()});
+    record.sha256 = sha256({reinterpret_cast<const char*>(own), type_.bytes()});
     record.rule = proposal.provenance(row);
     record.figures = figures_text(proposal.figures(row));
     find.memo = generator_.inherit(parent.memo, record.rule);
@@ -337,7 +343,7 @@ void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal,
     find.fault.rule = record.rule;
     find.fault.figures = record.figures;
     find.fault.affine = record.affine;
-    if (find.fault.id != 0) find.fault.change = change_of(own, parent.seed.contiguous());
+    if (find.fault.id != 0) find.fault.change = change_of(own, parent.seed.contiguous(), type_);
   });
   CampaignCounters& counters = state.counters;
   for (Find& find : finds) {
@@ -346,16 +352,16 @@ void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal,
       counters.distinct_kept += find.input.distinct ? 1 : 0;
     }
     if (find.fault.id != 0) {
-      // Identical images share the file of the first.
+      // Identical inputs share the file of the first.
       std::int64_t first = state.seen_fault.first(find.fault.sha256, find.fault.label, find.fault.id);
       find.fault.distinct = first == find.fault.id;
-      find.fault.file = fault_file(first, find.fault.label, find.fault.predicted);
+      find.fault.file = fault_file(first, find.fault.label, find.fault.predicted, type_);
       counters.distinct_faults += find.fault.distinct ? 1 : 0;
     }
   }
   for_each_find([&](Find& find, const std::uint8_t* own) {
     bool to_file = find.fault.id != 0 && find.fault.distinct;
-    if (find.input.id != 0 || to_file) find.png = encode_mutant(own, shape);
+    if (find.input.id != 0 || to_file) find.encoded = encode_mutant(own, type_);
   });
 }
 
@@ -364,14 +370,16 @@ void BatchRunner::add_finds(CampaignState& state, const Round& round, std::vecto
     bool kept = find.input.id != 0;
     if (find.fault.id != 0) {
       state.break_seed(find.fault.seed);
-      batch.fault_images.push_back(!find.fault.distinct ? std::string() : kept ? find.png : std::move(find.png));
+      batch.fault_images.push_back(!find.fault.distinct ? std::string()
+                                   : kept               ? find.encoded
+                                                        : std::move(find.encoded));
       batch.faults.push_back(std::move(find.fault));
     }
     if (!kept) continue;
     state.corpus.add(find.input.parent, find.input.iteration, std::move(find.memo), find.input.gain,
                      round.inputs[static_cast<std::int64_t>(find.row)].clone());
     ++state.never_picked;
-    batch.inputs.push_back({std::move(find.input), std::move(find.png)});
+    batch.inputs.push_back({std::move(find.input), std::move(find.encoded)});
   }
 }
 

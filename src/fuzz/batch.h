@@ -19,7 +19,7 @@ class BatchRunner {
  public:
   // `count_passes`: version 2 of the store did not.
   BatchRunner(const CampaignSettings& settings, Tracer& tracer, const Generator& generator, const GuideNeeds& needs,
-              std::int64_t input_bytes, bool count_passes);
+              const SampleType& type, bool count_passes);
 
   // Seeds from `first` on, as candidates are judged.
   Judged judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t count) const;
@@ -57,7 +57,7 @@ class BatchRunner {
   Tracer& tracer_;
   const Generator& generator_;
   GuideNeeds needs_;
-  std::int64_t input_bytes_;
+  SampleType type_;
   bool count_passes_;
   Rng pick_stream_;
   Rng candidate_stream_;

@@ -12,7 +12,7 @@ namespace galvani {
 template <class Record>
 struct WithImage {
   Record record;
-  std::string png;
+  std::string encoded;
 };
 using NewSeed = WithImage<SeedRecord>;
 using NewInput = WithImage<InputRecord>;

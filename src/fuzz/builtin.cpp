@@ -12,6 +12,7 @@ const std::vector<GuideEntry>& guide_entries() {
     all.push_back(none_guide_entry());
     all.push_back(deephunter_guide_entry());
     all.push_back(nsgen_guide_entry());
+    all.push_back(cagfuzz_guide_entry());
     return all;
   }();
   return entries;

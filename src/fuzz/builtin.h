@@ -15,6 +15,7 @@ GuideEntry random_guide_entry();
 GuideEntry none_guide_entry();
 GuideEntry deephunter_guide_entry();
 GuideEntry nsgen_guide_entry();
+GuideEntry cagfuzz_guide_entry();
 GuideTraits guide_traits(const std::string& name);
 
 using SchedulerEntry = SchedulerRegistry::Entry;

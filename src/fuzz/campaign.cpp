@@ -24,7 +24,6 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
-#include "galvani/data/image.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/fuzz/summary.h"
 #include "galvani/generate/generator.h"
@@ -71,12 +70,13 @@ struct Campaign::Impl {
 
   at::Tensor fetch(std::int64_t id) {
     if (chosen != nullptr) return chosen->images[static_cast<std::size_t>(id - 1)];
-    return decode_image_tensor(store->image(id), fmt::format("{}, image {}", folder.string(), id));
+    return data.type().decode(store->image(id), fmt::format("{}, input {}", folder.string(), id));
   }
 
   void make_generator(const CampaignSettings& settings, const CampaignSubject& subject, const Seeds& seeds) {
     GeneratorContext context;
     context.seeds = at::stack(seeds.images);
+    context.rate = data.rate;
     if (subject.style != nullptr) context.style_images = subject.style->images;
     context.network = &tracer.network();
     generator = galvani::make_generator(Spec::parse(settings.generator), context);
@@ -99,8 +99,8 @@ struct Campaign::Impl {
     state->broken.assign(seeds.records.size(), 0);
     for (const std::string& name : generator->kinds()) state->yields.kinds.push_back({name, 0, 0, 0, 0, 0});
     for (const std::string& name : class_names) state->yields.classes.push_back({name, 0, 0, 0, 0, 0});
-    runner.emplace(record.settings, tracer, *generator, state->guide->needs(),
-                   static_cast<std::int64_t>(seeds.images.front().nbytes()), record.format == CampaignRecord::kNewest);
+    runner.emplace(record.settings, tracer, *generator, state->guide->needs(), data.type(),
+                   record.format == CampaignRecord::kNewest);
   }
 
   Probe probe() {
@@ -132,7 +132,7 @@ struct Campaign::Impl {
       state->corpus.set_gain(seeds.records[i].id, gains[i]);
       const at::Tensor& image = seeds.images[i];
       seeds.records[i].sha256 = pixel_hash(image);
-      beginning.seeds.push_back({seeds.records[i], encode_png(image)});
+      beginning.seeds.push_back({seeds.records[i], data.type().encode(image)});
     }
     check_interrupt();
     beginning.identity = record.identity();
@@ -213,7 +213,7 @@ struct Campaign::Impl {
     for (const FaultRecord& fault : store->lost_files()) {
       at::Tensor image = made_again(reader, fault);
       if (!image.defined()) continue;
-      store->restore_file(fault, encode_mutant(image.data_ptr<std::uint8_t>(), shape_of(image)));
+      store->restore_file(fault, encode_mutant(image.data_ptr(), data.type()));
       ++restored;
     }
     if (restored > 0) log::info("{}: {} lost files of faults were made again", folder.string(), restored);

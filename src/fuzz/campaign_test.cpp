@@ -53,7 +53,7 @@ TEST_F(CampaignTest, TheStoreHoldsWhatHappened) {
   EXPECT_EQ(static_cast<std::int64_t>(inputs.size()), c.kept);
 
   // Lineages lead from the seed to the stored pixels, and the model is wrong about these alone.
-  MutationContext context{{1, 28, 28}, {}};
+  MutationContext context{SampleType::image(1, 28, 28), {}};
   MutationEngine engine("nsgen,noise:sigma=60", context);
   std::vector<FaultRecord> faults = reader.faults();
   EXPECT_EQ(static_cast<std::int64_t>(faults.size()), c.faults);

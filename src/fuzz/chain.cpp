@@ -32,7 +32,7 @@ void put_rows(ArchiveWriter& out, const std::vector<WithImage<Record>>& rows) {
   std::vector<std::string> images(rows.size());
   workers().run(static_cast<std::int64_t>(rows.size()), [&](std::int64_t index, int) {
     auto i = static_cast<std::size_t>(index);
-    images[i] = sha256(rows[i].png);
+    images[i] = sha256(rows[i].encoded);
   });
   out.put(static_cast<std::uint64_t>(rows.size()));
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -71,7 +71,7 @@ std::string field_difference(const Record& stored, const Record& now) {
 
 std::string field_difference(const NewInput& stored, const NewInput& now) {
   std::string found = field_difference(stored.record, now.record);
-  return found.empty() && stored.png != now.png ? "its image is another" : found;
+  return found.empty() && stored.encoded != now.encoded ? "its image is another" : found;
 }
 
 std::int64_t id_of(const FaultRecord& fault) {

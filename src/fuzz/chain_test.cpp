@@ -111,7 +111,7 @@ TEST_F(ChainTest, TheFirstDifferenceIsNamed) {
   found = difference(stored, now);
   EXPECT_EQ(found.rfind("fault 1: predicted was", 0), 0U) << found;
   now = stored;
-  now.inputs[0].png += "x";
+  now.inputs[0].encoded += "x";
   EXPECT_NE(difference(stored, now).find("image"), std::string::npos);
   now = stored;
   now.faults.pop_back();

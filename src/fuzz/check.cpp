@@ -139,20 +139,18 @@ class Checker {
     if (beginning.seeds.empty()) bad_input("{}: has no seeds", file_);
     bool sound = chained(0, chain_value(beginning));
     QuietDecoders quiet;
-    shape_ = shape_of(decode_image_tensor(beginning.seeds.front().png, "seed 1"));
-    shape_text_ = fmt::format("{},{},{}", shape_.channels, shape_.height, shape_.width);
+    type_ = SampleType::parse(record_.input, (folder_ / "campaign.toml").string());
     std::vector<at::Tensor> images(beginning.seeds.size());
     std::vector<std::string> problems = for_rows(beginning.seeds.size(), [&](std::size_t i) {
       const NewSeed& seed = beginning.seeds[i];
-      images[i] = verified_image(seed.png, shape_text_, seed.record.sha256, row_name("seed", seed.record.id));
+      images[i] = verified_input(seed.encoded, type_, seed.record.sha256, row_name("seed", seed.record.id));
     });
     count(problems, sound, seeds_);
     // An encoder of another version writes other bytes for the same pixels.
     const at::Tensor& first = images.front();
-    same_encoder_ = first.defined() && encode_png(first) == beginning.seeds.front().png;
+    same_encoder_ = first.defined() && type_.encode(first) == beginning.seeds.front().encoded;
     if (first.defined() && !same_encoder_)
-      notes_.emplace_back(
-          "PNG files are encoded otherwise here, so of the faults' files only the pixels were compared");
+      notes_.emplace_back("files are encoded otherwise here, so of those of faults only the values were compared");
     if (options_.lineages) make_generator(images);
   }
 
@@ -164,6 +162,7 @@ class Checker {
       }
       GeneratorContext context;
       context.seeds = at::stack(seeds);
+      context.rate = type_.rate;
       if (!record_.style.empty()) {
         Dataset style = load_data(record_.style);
         if (content_hash(style) != record_.style_sha256)
@@ -254,7 +253,7 @@ class Checker {
       row.bind(id);
       // One that is damaged is named where its own row is looked at.
       problem_of([&] {
-        if (row.step()) image = verified_image(row.blob(0), shape_text_, row.text(1), "");
+        if (row.step()) image = verified_input(row.blob(0), type_, row.text(1), "");
       });
     };
     auto fetch_both = [&](const MutantRecord& mutant) {
@@ -268,7 +267,7 @@ class Checker {
 
   void check_output(const NewInput& input, const Images& parents) const {
     std::string name = row_name("kept mutant", input.record.id);
-    verified_image(input.png, shape_text_, input.record.sha256, name);
+    verified_input(input.encoded, type_, input.record.sha256, name);
     check_lineage(input.record, parents, name);
   }
 
@@ -277,12 +276,12 @@ class Checker {
     fs::path staged = fs::path("state") / "new" / fs::path(fault.file).filename();
     bool moved = fs::exists(fs::symlink_status(folder_ / fault.file)) || !fs::exists(folder_ / staged);
     fs::path place = moved ? fs::path(fault.file) : staged;
-    std::string png = fault_png(folder_, fault, place, shape_.bytes());
+    std::string png = fault_bytes(folder_, fault, place, type_);
     std::string path = (folder_ / place).string();
     if (fault.distinct) {
-      at::Tensor image = verified_image(png, shape_text_, fault.sha256, path);
-      if (same_encoder_ && png != encode_mutant(image.data_ptr<std::uint8_t>(), shape_))
-        bad_input("{}: has the right pixels, but is not the file that was written", path);
+      at::Tensor image = verified_input(png, type_, fault.sha256, path);
+      if (same_encoder_ && png != encode_mutant(image.data_ptr(), type_))
+        bad_input("{}: has the right values, but is not the file that was written", path);
     }
     // What is kept was made again as an output.
     if (!fault.kept()) check_lineage(fault, parents, row_name("fault", fault.id));
@@ -404,8 +403,7 @@ class Checker {
   StillStore store_;
   Database& database_;
   std::string file_;
-  ImageShape shape_{};
-  std::string shape_text_;
+  SampleType type_;
   bool same_encoder_ = false;
   std::unique_ptr<Generator> generator_;  // null: lineages are not looked at
   std::int64_t last_batch_ = 0;

@@ -12,7 +12,6 @@
 #include "galvani/base/descriptor.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
-#include "galvani/data/image.h"
 #include "galvani/fuzz/records.h"
 #include "galvani/model/evaluate.h"
 
@@ -55,27 +54,28 @@ bool read_bytes(const fs::path& path, std::size_t size, std::string& bytes) {
 
 }  // namespace
 
-std::string fault_name(std::int64_t id, std::int64_t label, std::int64_t predicted) {
-  return fmt::format("{:08}-{}-{}.png", id, label, predicted == kNotANumber ? "nan" : std::to_string(predicted));
+std::string fault_name(std::int64_t id, std::int64_t label, std::int64_t predicted, const SampleType& type) {
+  std::string said = predicted == kNotANumber ? "nan" : std::to_string(predicted);
+  return fmt::format("{:08}-{}-{}{}", id, label, said, type.extension());
 }
 
-std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predicted) {
-  return "faults/" + fault_name(id, label, predicted);
+std::string fault_file(std::int64_t id, std::int64_t label, std::int64_t predicted, const SampleType& type) {
+  return "faults/" + fault_name(id, label, predicted, type);
 }
 
-std::string encode_mutant(const std::uint8_t* pixels, const ImageShape& shape) {
+std::string encode_mutant(const void* values, const SampleType& type) {
   constexpr int kLevel = 1;
-  return encode_png(pixels, shape.channels, shape.height, shape.width, kLevel);
+  return type.encode(values, kLevel);
 }
 
 FaultFiles::FaultFiles(const fs::path& campaign) : campaign_(campaign), staging_(campaign) {}
 
-void FaultFiles::stage(const FaultRecord& fault, std::string_view png) const {
+void FaultFiles::stage(const FaultRecord& fault, std::string_view bytes) const {
   fs::path path = staging_.path(fs::path(fault.file).filename().string());
   thread_local std::string found;
-  write_bytes(path, png);
-  if (!read_bytes(path, png.size(), found)) failed(path, "read back");
-  if (found != png || pixel_hash(decode_image_tensor(found, path.string())) != fault.sha256)
+  write_bytes(path, bytes);
+  if (!read_bytes(path, bytes.size(), found)) failed(path, "read back");
+  if (found != bytes || pixel_hash(decode_sample(found, path.string()).values) != fault.sha256)
     fail(ErrorCode::environment, "{}: does not hold what was written to it; is the disk all right?", path.string());
 }
 
@@ -85,8 +85,8 @@ bool FaultFiles::lost(const FaultRecord& fault) const {
   return error ? error == std::errc::no_such_file_or_directory : size == 0;
 }
 
-void FaultFiles::restore(const FaultRecord& fault, std::string_view png) const {
-  stage(fault, png);
+void FaultFiles::restore(const FaultRecord& fault, std::string_view bytes) const {
+  stage(fault, bytes);
   staging_.replace(fault.file);
 }
 
@@ -94,7 +94,7 @@ bool FaultFiles::settle(const std::string& name, const FaultRecord& fault) const
   if (fault.file != (fs::path("faults") / name).string()) return false;
   try {
     fs::path path = staging_.path(name);
-    if (pixel_hash(decode_image_tensor(read_file(path), path.string())) != fault.sha256) return false;
+    if (pixel_hash(decode_sample(read_file(path), path.string()).values) != fault.sha256) return false;
   } catch (const Error& e) {
     if (e.code() != ErrorCode::bad_input) throw;
     return false;

@@ -15,7 +15,6 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/progress.h"
-#include "galvani/data/image.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -61,36 +60,36 @@ std::string read_contained(const fs::path& folder, const fs::path& relative, std
   return bytes;
 }
 
-// Whether a fault's file has a name that this program gives: its own, or that of an earlier fault with the same image.
-bool names_own_file(const FaultRecord& fault) {
+// Whether a fault's file has a name that this program gives: its own, or that of an earlier fault with the same input.
+bool names_own_file(const FaultRecord& fault, const SampleType& type) {
   constexpr std::string_view kStart = "faults/";
   if (fault.file.rfind(kStart, 0) != 0) return false;
   std::int64_t first = 0;
   std::from_chars(fault.file.data() + kStart.size(), fault.file.data() + fault.file.size(), first);
-  return first >= 1 && first <= fault.id && fault.file == fault_file(first, fault.label, fault.predicted);
+  return first >= 1 && first <= fault.id && fault.file == fault_file(first, fault.label, fault.predicted, type);
 }
 
 }  // namespace
 
 std::string pixel_hash(const at::Tensor& image) {
   at::Tensor pixels = image.contiguous();
-  return sha256({static_cast<const char*>(pixels.data_ptr()), static_cast<std::size_t>(pixels.numel())});
+  return sha256({static_cast<const char*>(pixels.data_ptr()), pixels.nbytes()});
 }
 
-std::string fault_png(const fs::path& folder, const FaultRecord& fault, const fs::path& place,
-                      std::size_t image_bytes) {
-  if (!names_own_file(fault))
+std::string fault_bytes(const fs::path& folder, const FaultRecord& fault, const fs::path& place,
+                        const SampleType& type) {
+  if (!names_own_file(fault, type))
     bad_input("{}: its store says that fault {} is in '{}', which no campaign writes; the store was changed",
               folder.string(), fault.id, printable(fault.file));
-  return read_contained(folder, place, 2 * image_bytes + (1 << 16));
+  return read_contained(folder, place, 2 * type.bytes() + (1 << 16));
 }
 
-at::Tensor verified_image(std::string_view png, const std::string& shape, const std::string& sha256,
+at::Tensor verified_input(std::string_view file, const SampleType& type, const std::string& sha256,
                           const std::string& what) {
-  at::Tensor image = decode_image_tensor(png, what);
-  if (fmt::format("{}", fmt::join(image.sizes(), ",")) != shape || pixel_hash(image) != sha256)
-    bad_input("{}: holds other pixels than it did", what);
-  return image;
+  Sample sample = decode_sample(file, what);
+  if (sample.type != type || pixel_hash(sample.values) != sha256)
+    bad_input("{}: holds other {} than it did", what, type.kind == SampleKind::image ? "pixels" : "samples");
+  return sample.values;
 }
 
 }  // namespace galvani

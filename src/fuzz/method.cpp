@@ -55,6 +55,15 @@ Method deepsensor() {
   return method;
 }
 
+// Algorithm 1: ten examples of a parent (N1, which the paper leaves open), the five most similar of them (K).
+Method cagfuzz() {
+  Method method =
+      by_guide("cagfuzz", "examples of a network trained on the data: --aeg and --reference name the files", "cagfuzz");
+  method.settings.scheduler = guide_defaults(Spec::parse("cagfuzz")).scheduler;
+  method.settings.energy = 10;
+  return method;
+}
+
 }  // namespace
 
 const std::vector<Method>& methods() {
@@ -67,6 +76,7 @@ const std::vector<Method>& methods() {
       by_search("deepxplore", "inputs on which models differ: --with names the others", 3),
       by_search("dlfuzz", "a few steps along the gradient to other classes and chosen neurons", 4),
       deepsensor(),
+      cagfuzz(),
       by_guide("random", "keeps every valid candidate: the control", "random"),
   };
   return all;

@@ -68,7 +68,7 @@ TEST_F(NotANumberTest, AMutantWithoutAVerdictIsAFaultOfItsOwnKind) {
 
 TEST_F(NotANumberTest, EveryGuideGoesOnAndItsCoverageIsANumber) {
   for (const std::string& name : guides().names()) {
-    run(name, name, 12);
+    run(name, testing::quick_guide(name), 12);
     for (const TimelinePoint& point : CampaignReader(folder_ / name).timeline()) {
       EXPECT_TRUE(std::isfinite(point.covered)) << name;
       EXPECT_TRUE(std::isfinite(point.coverable)) << name;
@@ -91,10 +91,11 @@ TEST_F(NotANumberTest, AGuideSeesFiniteRowsOnly) {
   testing::Subject finite;
   corpus.add_seed(0, 0, finite.data.images[0]);
   for (const std::string& name : guides().names()) {
-    auto profile = learn_profile(*finite.tracer, guide_criteria(Spec::parse(name)), finite.data, 0, 0);
+    Spec spec = Spec::parse(testing::quick_guide(name));
+    auto profile = learn_profile(*finite.tracer, guide_criteria(spec), finite.data, 0, 0);
     GuideContext context{*finite.tracer, profile, finite.data, {}, 0, "mutate"};
-    std::unique_ptr<Guide> guide = make_guide(Spec::parse(name), context);
-    std::unique_ptr<Guide> sheltered = make_guide(Spec::parse(name), context);
+    std::unique_ptr<Guide> guide = make_guide(spec, context);
+    std::unique_ptr<Guide> sheltered = make_guide(spec, context);
     GuideNeeds needs = guide->needs();
     finite.tracer->need(needs.more);
     auto judged = [&](const at::Tensor& images) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "fuzz/images.h"
 #include "fuzz/rows.h"
@@ -19,14 +18,6 @@
 namespace galvani {
 namespace fs = std::filesystem;
 namespace {
-
-// Values of an image of shape "1,28,28".
-std::size_t image_bytes(const std::string& shape) {
-  std::size_t values = 1;
-  std::istringstream sizes(shape);
-  for (std::size_t size = 0; sizes >> size; sizes.ignore(1)) values *= size;
-  return values;
-}
 
 std::string select_faults() {
   return "SELECT " + columns<FaultRecord>() + " FROM faults ";
@@ -93,6 +84,10 @@ const fs::path& CampaignReader::folder() const {
 }
 const CampaignRecord& CampaignReader::record() const {
   return impl_->record;
+}
+
+SampleType CampaignReader::type() const {
+  return SampleType::parse(impl_->record.input, (folder() / "campaign.toml").string());
 }
 
 std::string CampaignReader::class_name(std::int64_t label) const {
@@ -289,13 +284,13 @@ at::Tensor CampaignReader::image(std::int64_t id) const {
   row.bind(id);
   if (!row.step()) bad_usage("{}: has no seed or kept mutant {}", folder().string(), id);
   QuietDecoders quiet;
-  return verified_image(row.blob(0), record().input, row.text(1), fmt::format("{}, image {}", folder().string(), id));
+  return verified_input(row.blob(0), type(), row.text(1), fmt::format("{}, input {}", folder().string(), id));
 }
 
 at::Tensor CampaignReader::image(const FaultRecord& fault) const {
   QuietDecoders quiet;
-  return verified_image(fault_png(folder(), fault, fault.file, image_bytes(record().input)), record().input,
-                        fault.sha256, (folder() / fault.file).string());
+  return verified_input(fault_bytes(folder(), fault, fault.file, type()), type(), fault.sha256,
+                        (folder() / fault.file).string());
 }
 
 std::map<std::string, double> figures_of(const MutantRecord& mutant) {

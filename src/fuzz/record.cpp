@@ -34,14 +34,14 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
   record.settings = settings;
   record.settings.guide = guides().options(Spec::parse(settings.guide)).str();
   record.settings.scheduler = schedulers().options(Spec::parse(settings.scheduler)).str();
-  record.settings.generator = resolved_generator(Spec::parse(settings.generator));
+  record.settings.generator = resolved_generator(Spec::parse(settings.generator), subject.data.type().kind);
   record.version = GALVANI_VERSION;
   std::error_code error;
   fs::path absolute = fs::absolute(info.path, error);
   record.model = error ? info.path : absolute.string();
   record.model_sha256 = info.sha256;
   record.classes = info.classes;
-  record.input = fmt::format("{}", fmt::join(info.input, ","));
+  record.input = SampleType::of(info.input, subject.data.rate).str();
   record.preprocess.range = fmt::format("{}..{}", preprocess.low, preprocess.high);
   record.preprocess.mean = join_numbers(preprocess.mean, 0);
   record.preprocess.deviation = join_numbers(preprocess.deviation, 1);

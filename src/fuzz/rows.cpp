@@ -20,7 +20,7 @@ void read_range(Database& database, const std::string& table, const std::string&
 template <class Record>
 WithImage<Record> with_image(const Statement& row) {
   WithImage<Record> result;
-  result.png = row.text(read_row(row, result.record));
+  result.encoded = row.text(read_row(row, result.record));
   return result;
 }
 

@@ -203,6 +203,7 @@ std::string CampaignRecord::command() const {
        {std::pair<const char*, const std::string&>{"resize", p.resize}, {"crop", p.crop}, {"classes", p.classes}}) {
     if (!value.empty()) text += fmt::format(" --{} {}", flag, quoted(value));
   }
+  if (std::size_t rate = input.find('@'); rate != std::string::npos) text += " --rate " + input.substr(rate + 1);
   if (p.skip_broken) text += " --skip-broken";
   text += fmt::format(" --micro-batch {}{}", execution.micro_batch, execution.fused ? "" : " --unfused");
   return text;

@@ -10,6 +10,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/data/sample.h"
 
 namespace galvani {
 namespace fs = std::filesystem;
@@ -57,6 +58,18 @@ void Staging::replace(const fs::path& target) const {
     fail(ErrorCode::environment, "{}: cannot be written: {}", to.string(), std::strerror(errno));
 }
 
+namespace {
+
+bool has_extension_of_inputs(std::string_view name) {
+  for (SampleKind kind : {SampleKind::image, SampleKind::audio}) {
+    std::string_view end = SampleType{kind, {}, 0}.extension();
+    if (name.size() >= end.size() && name.substr(name.size() - end.size()) == end) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool Staging::is_ours(std::string_view name) {
   // write_file writes .name.XXXXXX first.
   constexpr std::size_t kSuffix = 7;
@@ -64,7 +77,7 @@ bool Staging::is_ours(std::string_view name) {
     name = name.substr(1, name.size() - kSuffix - 1);
   auto digits = static_cast<std::size_t>(
       std::find_if(name.begin(), name.end(), [](char c) { return c < '0' || c > '9'; }) - name.begin());
-  bool fault = digits >= 8 && digits < name.size() && name[digits] == '-' && name.substr(name.size() - 4) == ".png";
+  bool fault = digits >= 8 && digits < name.size() && name[digits] == '-' && has_extension_of_inputs(name);
   return fault || starts_with(name, "snapshot-") || name == "seal" || name == "profile" || name == "campaign.toml";
 }
 

@@ -45,7 +45,7 @@ void add_row(Statement& statement, const Record& record) {
 template <class Record>
 void add_row(Statement& statement, const WithImage<Record>& row) {
   int next = bind_row(statement, row.record);
-  statement.set(next, Statement::Blob{row.png});
+  statement.set(next, Statement::Blob{row.encoded});
   statement.finish();
 }
 

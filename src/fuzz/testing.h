@@ -54,6 +54,11 @@ inline CampaignSettings small_settings(const std::string& guide = "kmnc") {
   return settings;
 }
 
+// A guide by its name, so set that it needs little time: nsgen follows ways in two steps, and does not calibrate.
+inline std::string quick_guide(const std::string& name) {
+  return name == "nsgen" ? "nsgen:steps=2,tau=0.9" : name;
+}
+
 // Every row of every table but the clock's, as SQL literals.
 inline std::string dump(const std::filesystem::path& folder) {
   Database database(folder / "campaign.db", Database::Mode::read);

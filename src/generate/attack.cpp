@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "galvani/base/archive.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
+#include "galvani/data/snr.h"
 #include "generate/builtin.h"
 
 namespace galvani {
@@ -200,6 +202,12 @@ void AttackProposal::attack_all() {
                       {"linf", found.linf[row].item<double>()},
                       {"forward", static_cast<double>(found.forward[row].item<std::int64_t>())},
                       {"backward", static_cast<double>(found.backward[row].item<std::int64_t>())}};
+      const at::Tensor& origin = parents()[standing[i]].input;
+      if (origin.scalar_type() == at::kShort) {
+        double snr = signal_to_noise(origin.data_ptr<std::int16_t>(), made.input.contiguous().data_ptr<std::int16_t>(),
+                                     static_cast<std::size_t>(origin.numel()));
+        if (std::isfinite(snr)) made.figures.emplace_back("snr", snr);
+      }
       if (attack.bounded()) made.figures.insert(made.figures.begin(), {"eps", attack.epsilon()});
       if (!found.success[row].item<bool>()) left.push_back(standing[i]);
       made_.push_back(std::move(made));

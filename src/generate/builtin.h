@@ -13,5 +13,7 @@ GeneratorEntry deepxplore_generator_entry();
 GeneratorEntry dlfuzz_generator_entry();
 GeneratorEntry swarm_generator_entry();
 GeneratorEntry genetic_generator_entry();
+GeneratorEntry aeg_generator_entry();
+GeneratorEntry mix_generator_entry();
 
 }  // namespace galvani

@@ -114,7 +114,8 @@ at::Tensor Generator::make(const std::string& provenance, const at::Tensor& pare
 
 std::unique_ptr<Generator> make_generator(const Spec& spec, const GeneratorContext& context) {
   if (!context.seeds.defined() || context.seeds.size(0) == 0) bad_usage("a generator needs seeds");
-  std::string resolved = resolved_generator(spec);
+  bool image = context.seeds.scalar_type() == at::kByte;
+  std::string resolved = resolved_generator(spec, image ? SampleKind::image : SampleKind::audio);
   std::unique_ptr<Generator> generator = generators().create(Spec::parse(resolved), context);
   generator->id_ = spec.name;
   generator->spec_ = resolved;

@@ -33,6 +33,7 @@ class GeneratorTest : public ::testing::Test {
   GeneratorTest() : seeds_(load_data("digits:test[0:6]").images) {
     network_ = testing::random_lenet();
     testing::save_relative(*network_, 0.2, folder_ / "other.onnx");
+    testing::save_example_maker(folder_ / "aeg.onnx");
     labels_ = network_->run(seeds_).logits.argmax(1);
   }
 
@@ -41,8 +42,11 @@ class GeneratorTest : public ::testing::Test {
     context.seeds = seeds_;
     context.network = network_.get();
     Spec full = Spec::parse(spec);
-    // Without another model it has no default form.
+    // Without files they have no default form.
     if (full.name == "deepxplore") full.settings.emplace_back("with", (folder_ / "other.onnx").string());
+    std::string aeg = "model=" + (folder_ / "aeg.onnx").string() + ",features=none";
+    if (spec == "aeg") full = Spec::parse("aeg:" + aeg);
+    if (spec == "mix") full = Spec::parse("mix:first=(aeg:" + aeg + "),second=mutate");
     return make_generator(full, context);
   }
   std::vector<PickedParent> parents() const {

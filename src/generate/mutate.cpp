@@ -106,14 +106,12 @@ class MutateGenerator : public Generator {
 
  private:
   static MutationContext context_of(const GeneratorContext& context) {
-    MutationContext result;
-    result.shape = shape_of(context.seeds[0]);
-    result.style_images = context.style_images.defined() ? context.style_images : context.seeds;
-    return result;
+    return {SampleType::of(context.seeds.sizes().slice(1).vec(), context.rate),
+            context.style_images.defined() ? context.style_images : context.seeds};
   }
   static MutationEngine::Options engine_options(const Options& options) {
     MutationEngine::Options result;
-    result.validity = {options.real("alpha"), options.real("beta")};
+    result.validity = {options.real("alpha"), options.real("beta"), options.real("snr")};
     result.max_tries = static_cast<int>(options.integer("tries"));
     result.exempt_style = options.text("exempt") == "style";
     return result;
@@ -132,10 +130,11 @@ class MutateGenerator : public Generator {
 
 GeneratorEntry mutate_generator_entry() {
   return {"mutate",
-          "changes by rules: rotation, blur, contrast, ...",
+          "changes by rules: rotation, blur, contrast, ...; of sounds gain, noise, pitch, ...",
           {{"set", std::string("nsgen"), "mutators and catalogues, as docs/mutators.md has them", {}, {}, {}},
            {"alpha", 0.2, "validity: share of pixels that may change at will", 0.0, 1.0, {}},
            {"beta", 0.4, "validity: share of 255 that any pixel may change", 0.0, 1.0, {}},
+           {"snr", 5.0, "validity of sounds: dB by which the original is louder than the change", -200.0, 200.0, {}},
            {"tries", std::int64_t{50}, "for a valid mutant", 1.0, 1 << 20, {}},
            {"exempt", std::string("none"), "steps whose validity is not looked at", {}, {}, {"none", "style"}},
            {"validity",

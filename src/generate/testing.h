@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "galvani/model/network.h"
+#include "galvani/model/translator.h"
 #include "galvani/model/zoo.h"
 
 namespace galvani::testing {
@@ -32,6 +33,15 @@ inline void save_relative(const Network& network, double share, const std::files
     other->set_parameter(parameter.name, value * (1 + share * noise));
   }
   other->save(path);
+}
+
+// Writes a network with random weights that makes examples of 28x28 images.
+inline void save_example_maker(const std::filesystem::path& path) {
+  TranslatorRequest request{{1, 28, 28, 2}, {"p.", "q."}, Rng(2)};
+  Network::Options options;
+  options.any_output = true;
+  options.execution = {16, false};
+  Network::from_onnx(translators().create(Spec::parse("resnet:width=4,blocks=1"), request), "aeg", options)->save(path);
 }
 
 }  // namespace galvani::testing

@@ -111,6 +111,13 @@ void set_crop(Intake& intake, const std::string& text, const std::string& what, 
   if (!good) fail(code, "{} is '{}', but must be a number of pixels", what, printable(text));
 }
 
+void set_rate(ModelCard& card, const std::string& text, const std::string& what, ErrorCode code) {
+  constexpr std::int64_t kHighest = 1'000'000;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), card.rate);
+  bool good = error == std::errc() && end == text.data() + text.size() && card.rate >= 1 && card.rate <= kHighest;
+  if (!good) fail(code, "{} is '{}', but must be samples a second, such as 16000", what, printable(text));
+}
+
 // A text or a number, as text.
 std::string text_of(const json& value) {
   return value.is_number_integer() ? std::to_string(value.get<std::int64_t>()) : value.get<std::string>();
@@ -157,6 +164,7 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
       set_resize(card.intake, text_of(j.at("resize")), where + ": 'resize'", ErrorCode::bad_input);
     if (j.contains("crop")) set_crop(card.intake, text_of(j.at("crop")), where + ": 'crop'", ErrorCode::bad_input);
     if (j.contains("input")) card.input = j.at("input").get<std::vector<std::int64_t>>();
+    if (j.contains("rate")) set_rate(card, text_of(j.at("rate")), where + ": 'rate'", ErrorCode::bad_input);
     if (j.contains("type")) card.number = j.at("type").get<std::string>();
     if (j.contains("classes")) card.class_names = j.at("classes").get<std::vector<std::string>>();
     if (j.contains("architecture")) card.architecture = j.at("architecture").get<std::string>();
@@ -223,6 +231,7 @@ std::string ModelCard::to_json() const {
   if (intake.resize != Intake::Resize::automatic) j["resize"] = intake.resize_text();
   if (intake.crop != 0) j["crop"] = intake.crop;
   if (!input.empty()) j["input"] = input;
+  if (rate > 0) j["rate"] = rate;
   if (!number.empty()) j["type"] = number;
   if (!class_names.empty()) j["classes"] = class_names;
   if (!architecture.empty()) j["architecture"] = architecture;
@@ -251,8 +260,8 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
   static const std::vector<std::string> kKnown = {
-      "range",  "mean", "std",          "channels", "layout",   "input",         "type",   "classes",
-      "resize", "crop", "architecture", "data",     "accuracy", "accuracy_data", "source", "licence"};
+      "range", "mean", "std",          "channels", "layout",   "input",         "type",   "classes", "resize",
+      "crop",  "rate", "architecture", "data",     "accuracy", "accuracy_data", "source", "licence"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));
@@ -272,14 +281,18 @@ void CardFlags::apply_to(ModelCard& card) const {
   if (!layout.empty()) p.channels_last = parse_choice("--layout", layout, "nchw", "nhwc", ErrorCode::usage);
   if (!resize.empty()) set_resize(card.intake, resize, "--resize", ErrorCode::usage);
   if (!crop.empty()) set_crop(card.intake, crop, "--crop", ErrorCode::usage);
+  if (!rate.empty()) set_rate(card, rate, "--rate", ErrorCode::usage);
   card.intake.skip_broken |= skip_broken;
   if (!classes.empty()) {
     card.class_names = parse_class_names(classes);
     card.classes_given = classes;
   }
   if (!input.empty()) {
+    std::size_t rate_at = std::min(input.find('@'), input.size());
+    if (rate_at < input.size()) set_rate(card, input.substr(rate_at + 1), "the rate in --input", ErrorCode::usage);
     card.input.clear();
-    for (double n : parse_numbers("--input", input)) card.input.push_back(static_cast<std::int64_t>(n));
+    for (double n : parse_numbers("--input", input.substr(0, rate_at)))
+      card.input.push_back(static_cast<std::int64_t>(n));
     if ((card.input.size() != 3 && card.input.size() != 2) ||
         *std::min_element(card.input.begin(), card.input.end()) < 1)
       bad_usage("--input is '{}', but must be channels,height,width such as 3,224,224, or channels,length of a sound",

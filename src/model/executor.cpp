@@ -12,6 +12,7 @@
 #include "galvani/base/runtime.h"
 #include "model/graph_tools.h"
 #include "model/limits.h"
+#include "model/narrow_convolutions.h"
 #include "model/random_layers.h"
 #include "model/rebatch.h"
 
@@ -168,7 +169,23 @@ std::string Executor::name_of(const Node* node, const Value* weight) const {
   return !onnx.empty() ? onnx : operator_name(node);
 }
 
+// Layers whose weight is a constant of the file, such as a Fourier transform written as a convolution, have no neurons.
+// Where all are of that kind it is only how the file was written.
+std::set<const Node*> Executor::fixed_layers() const {
+  std::set<const Node*> fixed;
+  bool any_learned = false;
+  for (const Node* node : top_level(*graph_)) {
+    std::optional<LayerMatch> match = match_layer(node);
+    if (!match || match->kind == TapKind::activation) continue;
+    bool constant = is_constant(match->weight) || names_.constants.count(attribute_path(match->weight)) != 0;
+    if (constant) fixed.insert(node);
+    any_learned = any_learned || !constant;
+  }
+  return any_learned ? fixed : std::set<const Node*>();
+}
+
 void Executor::find_taps() {
+  std::set<const Node*> fixed = fixed_layers();
   std::set<std::string> taken;
   std::map<std::string, int> last_number;     // of a name that several taps ask for
   std::map<const Node*, std::size_t> tap_of;  // node whose output is tapped → index in taps_
@@ -177,7 +194,7 @@ void Executor::find_taps() {
     Node* node = nodes[i];
     hidden_layers_ = hidden_layers_ || any_layer_inside(node);
     std::optional<LayerMatch> match = match_layer(node);
-    if (!match) continue;
+    if (!match || fixed.count(node) != 0) continue;
     Tap tap;
     tap.kind = match->kind;
     tap.op = match->op;
@@ -294,6 +311,7 @@ std::shared_ptr<const Plan> Executor::plan(const Wish& wish) {
   Fusion fusion;
   if (fused && form != Form::whole && masks.empty()) fusion = fuse(*graph, module_, means);
   if (form != Form::whole) activate_in_place(*graph, means);
+  if (form == Form::whole) replace_narrow_convolutions(*graph, module_);
   if (random) draw_from_scope(*graph, RandomMode::awake, label_);
   torch::jit::EliminateDeadCode(graph);
   cached = std::make_shared<const Plan>(graph, module_._ivalue(), std::move(fusion));

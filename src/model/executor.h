@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ namespace galvani {
 struct GraphNames {
   std::map<std::string, std::string> parameter;  // module attribute → initialiser
   std::map<std::string, std::string> node;       // variable → ONNX node
+  std::set<std::string> constants;               // module attributes that are no weights
 };
 
 // A value of the graph, found again in any copy of it: output `output` of the `node`-th top-level node.
@@ -112,6 +114,7 @@ class Executor {
 
  private:
   Executor(const Executor& other, std::shared_ptr<torch::jit::Graph> graph);
+  std::set<const torch::jit::Node*> fixed_layers() const;
   void find_taps();
   std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
   std::string onnx_node_of(const torch::jit::Node* node) const;

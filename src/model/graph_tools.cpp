@@ -116,6 +116,10 @@ std::string attribute_path(const Value* value) {
   return path;
 }
 
+bool is_constant(const Value* value) {
+  return base_of(value)->node()->kind() == c10::prim::Constant;
+}
+
 at::Tensor attribute_at(const torch::jit::Module& module, const std::string& path) {
   c10::IValue value = module._ivalue();
   std::size_t start = 0;

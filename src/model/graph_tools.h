@@ -42,6 +42,9 @@ void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& 
 // out; Error(bad_input) if nothing remains.
 void spread_outputs(torch::jit::Graph& graph, const std::string& label);
 
+// Whether a value is the same for every input and was not read from a parameter.
+bool is_constant(const torch::jit::Value* value);
+
 struct LayerMatch {
   TapKind kind;
   std::string op;

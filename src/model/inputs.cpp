@@ -4,7 +4,7 @@ namespace galvani {
 
 InputNeeds input_needs(const Network& network) {
   const ModelCard& card = network.card();
-  return {network.info().input, card.intake, network.info().path, card.class_names, network.info().classes};
+  return {network.info().input, card.intake, network.info().path, card.class_names, network.info().classes, card.rate};
 }
 
 DataView open_data_for(const Network& network, const std::string& spec, const std::string& default_split) {

@@ -56,6 +56,7 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
     // Constants that the importer computed have no place in the file.
     if (!parameter.initializer.empty()) impl->initializer_of[parameter.attribute] = parameter.initializer;
     if (parameter.stored != parameter.value.scalar_type()) impl->narrow[parameter.attribute] = parameter.stored;
+    if (!parameter.trainable) names.constants.insert(parameter.attribute);
     if (parameter.trainable) {
       impl->trainable.push_back(parameter.attribute);
       impl->info.parameters += parameter.value.numel();

@@ -13,9 +13,9 @@ namespace {
 enum BlurKind { box_blur, gaussian_blur, median_blur, bilateral_blur };
 
 // Mirrored at the border (the median repeats the border), as OpenCV does by default.
-class Blur : public Mutator {
+class Blur : public ImageMutator {
  public:
-  Blur() : Mutator({MutatorGroup::non_differentiable, false, 2}) {}
+  Blur() : ImageMutator({MutatorGroup::non_differentiable, false, 2}) {}
 
  private:
   std::string objection(const double* v) const override {

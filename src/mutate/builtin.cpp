@@ -1,4 +1,4 @@
-// Every mutator, with what its rules fix. A default leaves the image as it is, where there is such a value.
+// Every mutator, with what its rules fix. A default leaves the input as it is, where there is such a value.
 #include "mutate/families.h"
 
 namespace galvani {
@@ -91,7 +91,55 @@ const MutatorRegistry& mutators() {
         "a style network of your own",
         {strength(), choice("output", "the values it gives", {"0..255", "0..1", "-1..1"}),
          OptionInfo{"model", std::string(), "an ONNX file: image in, image of the same size out", {}, {}, {}}},
-        mutate::make_style_net}});
+        mutate::make_style_net},
+       {"gain", "sounds: louder or softer", {real("db", 0, "by how much", -120, 60)}, mutate::make_gain},
+       {"snr-noise",
+        "sounds: add noise that is so much softer than the sound",
+        {real("snr", 20, "dB from the noise up to the sound", -60, 120),
+         choice("colour", "white: all frequencies alike; pink: less of the high ones", {"white", "pink"}), seed()},
+        mutate::make_snr_noise},
+       {"time-shift",
+        "sounds: later or earlier, silence before or after",
+        {real("seconds", 0, "later by", -3600, 3600)},
+        mutate::make_time_shift},
+       {"time-stretch",
+        "sounds: slower or faster at the same pitch; the length stays",
+        {real("factor", 1, "new duration / old duration", 0.25, 4)},
+        mutate::make_time_stretch},
+       {"pitch",
+        "sounds: higher or lower at the same speed",
+        {real("semitones", 0, "higher by", -24, 24)},
+        mutate::make_pitch},
+       {"low-pass",
+        "sounds: take out what is above a frequency",
+        {real("hz", 8000, "the frequency", 10, 100000)},
+        mutate::make_low_pass},
+       {"high-pass",
+        "sounds: take out what is below a frequency",
+        {real("hz", 20, "the frequency", 1, 100000)},
+        mutate::make_high_pass},
+       {"band-pass",
+        "sounds: leave what is between two frequencies, as a telephone does",
+        {real("hz", 300, "the lower one", 1, 100000), real("octaves", 3.5, "from it up to the other", 0.1, 16)},
+        mutate::make_band_pass},
+       {"echo",
+        "sounds: repeat it, softer every time",
+        {real("delay", 0.1, "seconds between repetitions", 0.0001, 10),
+         real("decay", 0, "how loud each is to the one before", 0, 0.95)},
+        mutate::make_echo},
+       {"clipping",
+        "sounds: cut off the loudest samples",
+        {real("share", 0, "of the samples that reach the limit", 0, 1)},
+        mutate::make_clipping},
+       {"time-mask",
+        "sounds: silence a stretch of it",
+        {real("share", 0, "of the length", 0, 1), seed()},
+        mutate::make_time_mask},
+       {"quantise",
+        "sounds: fewer steps, as simple codecs leave them",
+        {whole("bits", 16, "a sample", 1, 16),
+         choice("law", "linear: equal steps; mu: finer where it is soft, as on the telephone", {"linear", "mu"})},
+        mutate::make_quantise}});
   return registry;
 }
 

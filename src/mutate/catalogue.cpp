@@ -96,8 +96,33 @@ const std::vector<MutationCatalogue>& mutation_catalogues() {
         {"rain", {kStrengths}},
         {"snow", {kStrengths}},
         {"frost", {kStrengths}},
-        {"style-net", {kStrengths}}}}};
+        {"style-net", {kStrengths}}}},
+      // Ranges as libraries of audio augmentation have them.
+      {"audio",
+       "sounds: level, noise, time, pitch, filters, room, clipping, gaps, coarse samples",
+       {{"gain", {"db=-12..12"}},
+        {"snr-noise", {"snr=5..40", "snr=5..40,colour=pink"}},
+        {"time-shift", {"seconds=-0.25..0.25"}},
+        {"time-stretch", {"factor=0.8..1.25"}},
+        {"pitch", {"semitones=-4..4"}},
+        {"low-pass", {"hz=2000..6000"}},
+        {"high-pass", {"hz=60..400"}},
+        {"band-pass", {"hz=100..300,octaves=3.5..5"}},
+        {"echo", {"delay=0.02..0.3,decay=0.05..0.5"}},
+        {"clipping", {"share=0.001..0.05"}},
+        {"time-mask", {"share=0.02..0.1"}},
+        {"quantise", {"bits=6..10", "law=mu,bits=5..8"}}}}};
   return all;
+}
+
+const char* usual_catalogue(SampleKind kind) {
+  return kind == SampleKind::image ? "nsgen" : "audio";
+}
+
+std::string catalogue_for(const std::string& set, SampleKind kind) {
+  const MutationCatalogue* known = find_catalogue(set);
+  bool other = known != nullptr && kind == SampleKind::audio && set != usual_catalogue(kind);
+  return other ? usual_catalogue(kind) : set;
 }
 
 const std::vector<std::string>& usual_patterns(const std::string& mutator) {
@@ -257,7 +282,7 @@ std::vector<Rule> Family::examples(std::size_t n, Rng& rng) const {
 
 // --- sets
 
-MutatorSet::MutatorSet(const std::string& spec, const MutationContext& context) : spec_(spec) {
+MutatorSet::MutatorSet(const std::string& spec, const MutationContext& context) : spec_(spec), type_(context.type) {
   std::vector<Spec> parts = Spec::parse_list(spec);
   for (const auto& entry : mutators().entries()) {
     Spec settings{entry.name, {}};
@@ -303,7 +328,8 @@ void MutatorSet::add(Spec spec) {
     Options(spec.name, schema, spec);  // refuses anything else
     std::size_t before = families_.size();
     auto wanted = [&](const Mutator& mutator) {
-      return (group.empty() || group == "all" || group == to_string(mutator.group())) &&
+      return (!all || mutator.kind() == type_.kind) &&
+             (group.empty() || group == "all" || group == to_string(mutator.group())) &&
              (only.empty() || only == mutator.name()) && mutator.missing().empty() && !has_settings(mutator.name());
     };
     for (const auto& mutator : mutators_) {
@@ -345,6 +371,9 @@ void MutatorSet::add(Spec spec) {
 void MutatorSet::add_family(const std::string& name, const std::vector<std::string>& patterns, double weight) {
   auto it = std::find_if(mutators_.begin(), mutators_.end(), [&](const auto& m) { return m->name() == name; });
   const Mutator& mutator = **it;
+  if (!type_.shape.empty() && mutator.kind() != type_.kind)
+    bad_usage("{}: changes {}, but these are {}; --mutators {} is made for them", name,
+              SampleType{mutator.kind(), {}, 0}.noun(), type_.noun(), usual_catalogue(type_.kind));
   if (std::string missing = mutator.missing(); !missing.empty()) bad_usage("{}: {}", name, missing);
   Family family{&mutator, weight, {}, {}};
   bool listable = true;

@@ -13,7 +13,7 @@ namespace {
 using testing::error_of;
 
 MutationContext gray28() {
-  return {{1, 28, 28}, {}};
+  return {SampleType::image(1, 28, 28), {}};
 }
 
 TEST(Catalogue, NsgenHasItsNinetyFiveRules) {

@@ -10,13 +10,35 @@ using testing::error_of;
 using testing::mutated;
 using testing::picture;
 
+using testing::input_of;
+
 // Style images of another size and, every second time, of the other kind.
-MutationContext context_for(const ImageShape& shape) {
+MutationContext context_for(const SampleType& type) {
   MutationContext context;
-  context.shape = shape;
-  int channels = shape.width % 2 == 0 ? shape.channels : 4 - shape.channels;
+  context.type = type;
+  if (type.kind == SampleKind::audio) return context;
+  int channels = static_cast<int>(type.shape[2] % 2 == 0 ? type.shape[0] : 4 - type.shape[0]);
   context.style_images = at::stack({picture({channels, 9, 14}, 5), picture({channels, 9, 14}, 6)});
   return context;
+}
+
+bool of_sounds(const std::string& mutator) {
+  return make_mutator(Spec{mutator, {}}, {})->kind() == SampleKind::audio;
+}
+
+// Those that a mutator takes, the usual ones first.
+std::vector<SampleType> usual_types(const std::string& mutator) {
+  if (of_sounds(mutator)) return {SampleType::audio(1, 8000, 16000), SampleType::audio(2, 3000, 8000)};
+  return {SampleType::image(3, 32, 32), SampleType::image(1, 28, 28)};
+}
+
+std::vector<SampleType> odd_types(const std::string& mutator) {
+  if (of_sounds(mutator))
+    return {SampleType::audio(1, 1, 8000), SampleType::audio(2, 2, 44100), SampleType::audio(3, 17, 8000),
+            SampleType::audio(1, 700, 96000), SampleType::audio(1, 1300, 100)};
+  return {SampleType::image(1, 1, 1),   SampleType::image(3, 1, 1),  SampleType::image(1, 1, 17),
+          SampleType::image(3, 13, 1),  SampleType::image(1, 2, 2),  SampleType::image(3, 5, 3),
+          SampleType::image(1, 31, 67), SampleType::image(3, 67, 31)};
 }
 
 // The mutator's usual rules and some drawn ones.
@@ -41,10 +63,10 @@ std::vector<std::string> usable_mutators() {
 class EveryMutator : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryMutator, SameRuleSameBytesAlsoThroughItsText) {
-  for (ImageShape shape : {ImageShape{1, 28, 28}, ImageShape{3, 32, 32}}) {
-    MutatorSet set(GetParam(), context_for(shape));
-    MutatorSet other(GetParam(), context_for(shape));
-    at::Tensor image = picture(shape);
+  for (const SampleType& type : usual_types(GetParam())) {
+    MutatorSet set(GetParam(), context_for(type));
+    MutatorSet other(GetParam(), context_for(type));
+    at::Tensor image = input_of(type);
     at::Tensor before = image.clone();
     for (const Rule& rule : some_rules(set)) {
       std::string text = set.text(rule);
@@ -53,29 +75,28 @@ TEST_P(EveryMutator, SameRuleSameBytesAlsoThroughItsText) {
       EXPECT_TRUE(once.equal(other.apply(other.parse(text), image))) << text;
       EXPECT_EQ(other.text(other.parse(text)), text);
       EXPECT_EQ(once.sizes(), image.sizes()) << text;
-      EXPECT_EQ(once.scalar_type(), at::kByte) << text;
+      EXPECT_EQ(once.scalar_type(), type.dtype()) << text;
     }
     EXPECT_TRUE(image.equal(before)) << "the image given was changed";
   }
 }
 
 TEST_P(EveryMutator, TakesEverySize) {
-  for (ImageShape shape : {ImageShape{1, 1, 1}, ImageShape{3, 1, 1}, ImageShape{1, 1, 17}, ImageShape{3, 13, 1},
-                           ImageShape{1, 2, 2}, ImageShape{3, 5, 3}, ImageShape{1, 31, 67}, ImageShape{3, 67, 31}}) {
-    MutatorSet set(GetParam(), context_for(shape));
-    at::Tensor image = picture(shape);
+  for (const SampleType& type : odd_types(GetParam())) {
+    MutatorSet set(GetParam(), context_for(type));
+    at::Tensor image = input_of(type);
     for (const Rule& rule : some_rules(set)) EXPECT_EQ(set.apply(rule, image).sizes(), image.sizes());
   }
 }
 
 // Writing past the end shows in the bytes behind it.
 TEST_P(EveryMutator, WritesItsOwnBytesOnly) {
-  for (ImageShape shape : {ImageShape{1, 5, 7}, ImageShape{3, 4, 4}}) {
-    MutatorSet set(GetParam(), context_for(shape));
-    at::Tensor image = picture(shape);
+  for (const SampleType& type : odd_types(GetParam())) {
+    MutatorSet set(GetParam(), context_for(type));
+    at::Tensor image = input_of(type);
     for (const Rule& rule : some_rules(set)) {
-      std::vector<std::uint8_t> buffer(shape.bytes() + 128, 77);
-      set.mutator(rule).apply(rule, shape, image.data_ptr<std::uint8_t>(), buffer.data() + 64);
+      std::vector<std::uint8_t> buffer(type.bytes() + 128, 77);
+      set.mutator(rule).apply(rule, type, image.data_ptr(), buffer.data() + 64);
       for (std::size_t i = 0; i < 64; ++i) {
         ASSERT_EQ(buffer[i], 77) << set.text(rule);
         ASSERT_EQ(buffer[buffer.size() - 1 - i], 77) << set.text(rule);
@@ -84,10 +105,10 @@ TEST_P(EveryMutator, WritesItsOwnBytesOnly) {
   }
 }
 
-TEST_P(EveryMutator, DoesSomethingToAPicture) {
-  ImageShape shape{3, 32, 32};
-  MutatorSet set(GetParam(), context_for(shape));
-  at::Tensor image = picture(shape);
+TEST_P(EveryMutator, DoesSomethingToAnInput) {
+  SampleType type = usual_types(GetParam())[0];
+  MutatorSet set(GetParam(), context_for(type));
+  at::Tensor image = input_of(type);
   int changes = 0, all = 0;
   for (const Rule& rule : some_rules(set)) {
     changes += set.apply(rule, image).equal(image) ? 0 : 1;
@@ -98,8 +119,8 @@ TEST_P(EveryMutator, DoesSomethingToAPicture) {
 }
 
 TEST_P(EveryMutator, RefusesWhatItDoesNotHave) {
-  MutationContext context = context_for({1, 28, 28});
-  MutatorSet set("rotation", context);
+  MutationContext context = context_for(usual_types(GetParam())[1]);
+  MutatorSet set(of_sounds(GetParam()) ? "gain" : "rotation", context);
   EXPECT_NE(error_of([&] { MutatorSet(GetParam() + ":nonsense=1", context); }).find("nonsense"), std::string::npos);
   EXPECT_NE(error_of([&] { set.parse(GetParam() + ":nonsense=1"); }).find("nonsense"), std::string::npos);
   for (const OptionInfo& info : mutators().at(GetParam()).schema) {
@@ -118,10 +139,10 @@ TEST_P(EveryMutator, RefusesWhatItDoesNotHave) {
 
 // The bounds of every parameter are values it can stand.
 TEST_P(EveryMutator, StandsItsBounds) {
-  ImageShape shape{3, 8, 11};
-  MutationContext context = context_for(shape);
+  SampleType type = of_sounds(GetParam()) ? SampleType::audio(2, 900, 8000) : SampleType::image(3, 8, 11);
+  MutationContext context = context_for(type);
   MutatorSet set(GetParam(), context);
-  at::Tensor image = picture(shape);
+  at::Tensor image = input_of(type);
   for (const OptionInfo& info : mutators().at(GetParam()).schema) {
     if (!info.low || info.name == "image") continue;
     for (double bound : {*info.low, *info.high}) {
@@ -191,7 +212,7 @@ TEST(Contract, ImagesOfOtherKindsAreRefused) {
 }
 
 TEST(Contract, GroupsAndAffinity) {
-  MutatorSet set("all", context_for({3, 32, 32}));
+  MutatorSet set("all", context_for(SampleType::image(3, 32, 32)));
   std::string affine, d, n;
   for (const Family& family : set.families()) {
     std::string name = family.mutator->name() + " ";
@@ -202,6 +223,20 @@ TEST(Contract, GroupsAndAffinity) {
   EXPECT_EQ(affine, "translation shift scale rotation shear ");
   EXPECT_EQ(d, "contrast brightness pixel-change noise ");
   EXPECT_EQ(n, "translation shift scale rotation shear blur ");
+  affine.clear();
+  for (const Family& family : MutatorSet("all", context_for(SampleType::audio(1, 800, 8000))).families()) {
+    EXPECT_EQ(family.mutator->kind(), SampleKind::audio);
+    if (family.mutator->affine()) affine += family.mutator->name() + " ";
+  }
+  EXPECT_EQ(affine, "gain time-shift time-stretch pitch ");
+}
+
+TEST(Contract, MutatorsOfTheOtherKindAreRefused) {
+  MutationContext image = context_for(SampleType::image(1, 28, 28));
+  MutationContext sound = context_for(SampleType::audio(1, 800, 8000));
+  EXPECT_NE(error_of([&] { MutatorSet("gain", image); }).find("changes clips, but these are images"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { MutatorSet("nsgen", sound); }).find("--mutators audio"), std::string::npos);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/parallel.h"
+#include "galvani/data/snr.h"
 
 namespace galvani {
 namespace {
@@ -28,16 +29,6 @@ std::int64_t count_non_zero(const Block& block, std::size_t n) {
   std::uint8_t count = 0;
   for (std::size_t i = 0; i < n; ++i) count = static_cast<std::uint8_t>(count + (block[i] != 0 ? 1 : 0));
   return count;
-}
-
-const std::uint8_t* bytes_of(const at::Tensor& image) {
-  return static_cast<const std::uint8_t*>(image.data_ptr());
-}
-
-void check_parent(const at::Tensor& image, const ImageShape& shape, std::size_t index, const char* what) {
-  if (!(shape_of(image) == shape) || !image.is_contiguous())
-    bad_usage("the {} of parent {} must be a contiguous uint8 tensor of shape {}x{}x{}", what, index, shape.channels,
-              shape.height, shape.width);
 }
 
 }  // namespace
@@ -61,6 +52,14 @@ Change measure_change(const ImageShape& shape, const std::uint8_t* reference, co
   }
   change.largest = *std::max_element(largest.begin(), largest.end());
   return change;
+}
+
+Change measure_change(const at::Tensor& reference, const at::Tensor& mutant) {
+  if (reference.scalar_type() == at::kByte)
+    return measure_change(shape_of(reference), reference.contiguous().data_ptr<std::uint8_t>(),
+                          mutant.contiguous().data_ptr<std::uint8_t>());
+  at::Tensor step = (mutant.to(at::kInt) - reference.to(at::kInt)).abs().amax(0);
+  return {step.ne(0).sum().item<std::int64_t>(), step.max().item<int>()};
 }
 
 std::int64_t count_non_zero(const ImageShape& shape, const std::uint8_t* image) {
@@ -87,10 +86,13 @@ std::int64_t Mutants::valid() const {
 }
 
 MutationEngine::MutationEngine(const std::string& mutators, const MutationContext& context, const Options& options)
-    : set_(mutators, context), shape_(context.shape), options_(options) {
-  if (shape_.bytes() == 0 || (shape_.channels != 1 && shape_.channels != 3))
-    bad_usage("images of shape {}x{}x{} cannot be mutated; they must be gray or RGB", shape_.channels, shape_.height,
-              shape_.width);
+    : set_(mutators, context), type_(context.type), options_(options) {
+  bool image = type_.kind == SampleKind::image;
+  std::size_t axes = image ? 3 : 2;
+  if (type_.shape.size() != axes || type_.values() == 0 || (image && type_.shape[0] != 1 && type_.shape[0] != 3))
+    bad_usage("{} of shape {} cannot be mutated; {}", type_.noun(), type_.shape_text(),
+              image ? "they must be gray or RGB" : "they have no samples");
+  if (image) image_ = shape_of(at::empty(type_.shape, at::kByte));
   auto share = [](const char* name, double value) {
     if (!(value >= 0 && value <= 1)) bad_usage("the validity bound {} is {}, but must be from 0 to 1", name, value);
   };
@@ -99,19 +101,35 @@ MutationEngine::MutationEngine(const std::string& mutators, const MutationContex
   if (options.max_tries < 1) bad_usage("a mutation needs at least one try, not {}", options.max_tries);
 }
 
+void MutationEngine::check(const at::Tensor& input, std::size_t index, const char* what) const {
+  if (input.sizes() != at::IntArrayRef(type_.shape) || input.scalar_type() != type_.dtype() || !input.is_contiguous())
+    bad_usage("the {} of parent {} must be a contiguous {} tensor of shape {}", what, index,
+              type_.kind == SampleKind::image ? "uint8" : "int16", type_.shape_text());
+}
+
+bool MutationEngine::near(const void* reference, const void* mutant, std::int64_t& non_zero) const {
+  if (type_.kind == SampleKind::audio)
+    return signal_to_noise(static_cast<const std::int16_t*>(reference), static_cast<const std::int16_t*>(mutant),
+                           type_.values()) >= options_.validity.snr;
+  const auto* before = static_cast<const std::uint8_t*>(reference);
+  if (non_zero < 0) non_zero = galvani::count_non_zero(image_, before);
+  return is_valid(options_.validity, measure_change(image_, before, static_cast<const std::uint8_t*>(mutant)),
+                  non_zero);
+}
+
 Mutant MutationEngine::mutate_one(const Parent& parent, std::uint8_t* image, std::uint8_t* reference) const {
-  const std::size_t size = shape_.bytes();
-  const std::uint8_t* parent_image = bytes_of(parent.image);
-  const std::uint8_t* parent_reference = bytes_of(parent.reference);
+  const std::size_t size = type_.bytes();
+  const void* parent_image = parent.image.data_ptr();
+  const void* parent_reference = parent.reference.data_ptr();
   const bool unchanged = parent_image == parent_reference || std::memcmp(parent_image, parent_reference, size) == 0;
-  std::int64_t non_zero = -1;
+  std::int64_t non_zero = -1;  // of the parent's reference
   Rng rng = parent.rng;
   Mutant mutant;
   mutant.affine_used = parent.affine_used;
   while (mutant.tries < options_.max_tries && set_.draw(rng, !parent.affine_used, mutant.rule)) {
     ++mutant.tries;
     const Mutator& mutator = set_.mutator(mutant.rule);
-    mutator.apply(mutant.rule, shape_, parent_image, image);
+    mutator.apply(mutant.rule, type_, parent_image, image);
     // A repetition is no new test (and some of the 95 rules change nothing).
     if (std::memcmp(image, parent_image, size) == 0) continue;
     if (mutator.affine()) {
@@ -119,16 +137,15 @@ Mutant MutationEngine::mutate_one(const Parent& parent, std::uint8_t* image, std
         std::memcpy(reference, image, size);
         mutant.valid = true;
       } else {
-        mutator.apply(mutant.rule, shape_, parent_reference, reference);
-        mutant.valid =
-            is_valid(options_.validity, measure_change(shape_, reference, image), count_non_zero(shape_, reference));
+        mutator.apply(mutant.rule, type_, parent_reference, reference);
+        std::int64_t own = -1;
+        mutant.valid = near(reference, image, own);
       }
       mutant.affine_used = mutant.valid;
     } else {
-      if (non_zero < 0) non_zero = count_non_zero(shape_, parent_reference);
-      Change change = measure_change(shape_, parent_reference, image);
       bool exempt = options_.exempt_style && mutator.group() == MutatorGroup::style;
-      mutant.valid = change.pixels > 0 && (exempt || is_valid(options_.validity, change, non_zero));
+      bool changed = std::memcmp(image, parent_reference, size) != 0;
+      mutant.valid = changed && (exempt || near(parent_reference, image, non_zero));
       if (mutant.valid) std::memcpy(reference, parent_reference, size);
     }
     if (mutant.valid) return mutant;
@@ -150,20 +167,20 @@ Parent MutationEngine::replay(const at::Tensor& seed, const std::vector<Rule>& r
 }
 
 bool MutationEngine::valid(const at::Tensor& reference, const at::Tensor& image) const {
-  check_parent(image, shape_, 0, "image");
-  check_parent(reference, shape_, 0, "reference");
-  return is_valid(options_.validity, measure_change(shape_, bytes_of(reference), bytes_of(image)),
-                  count_non_zero(shape_, bytes_of(reference)));
+  check(image, 0, "image");
+  check(reference, 0, "reference");
+  std::int64_t non_zero = -1;
+  return near(reference.data_ptr(), image.data_ptr(), non_zero);
 }
 
 Mutants MutationEngine::mutate(const std::vector<Parent>& parents) const {
   for (std::size_t i = 0; i < parents.size(); ++i) {
-    check_parent(parents[i].image, shape_, i, "image");
-    check_parent(parents[i].reference, shape_, i, "reference");
+    check(parents[i].image, i, "image");
+    check(parents[i].reference, i, "reference");
   }
   auto n = static_cast<std::int64_t>(parents.size());
   Mutants result;
-  result.images = at::empty({n, shape_.channels, shape_.height, shape_.width}, at::kByte);
+  result.images = at::empty(type_.batch(n), type_.dtype());
   result.references = at::empty_like(result.images);
   result.each.resize(parents.size());
   auto* images = static_cast<std::uint8_t*>(result.images.data_ptr());
@@ -171,7 +188,7 @@ Mutants MutationEngine::mutate(const std::vector<Parent>& parents) const {
   workers().run((n + kChunk - 1) / kChunk, [&](std::int64_t chunk, int) {
     for (std::int64_t i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
       auto at = static_cast<std::size_t>(i);
-      result.each[at] = mutate_one(parents[at], images + at * shape_.bytes(), references + at * shape_.bytes());
+      result.each[at] = mutate_one(parents[at], images + at * type_.bytes(), references + at * type_.bytes());
     }
   });
   return result;

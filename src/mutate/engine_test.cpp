@@ -68,7 +68,7 @@ TEST(Validity, ExactlyAtTheBounds) {
 TEST(Engine, EveryMutantIsValidAndFollowsFromItsRule) {
   for (ImageShape shape : {kSmall, ImageShape{3, 32, 32}}) {
     for (const char* spec : {"nsgen", "nss", "deephunter"}) {
-      MutationEngine engine(spec, {shape, {}});
+      MutationEngine engine(spec, {testing::image_type(shape), {}});
       std::vector<Parent> parents = some_parents(shape, 200);
       Mutants mutants = engine.mutate(parents);
       int affine = 0;
@@ -93,7 +93,7 @@ TEST(Engine, EveryMutantIsValidAndFollowsFromItsRule) {
 }
 
 TEST(Engine, AffineOnceAndTheReferenceMovesAlong) {
-  MutationEngine engine("nsgen", {kSmall, {}});
+  MutationEngine engine("nsgen", {testing::image_type(kSmall), {}});
   Rng rng(4);
   for (int lineage = 0; lineage < 40; ++lineage) {
     at::Tensor seed = picture(kSmall, 100 + static_cast<std::uint64_t>(lineage));
@@ -134,7 +134,7 @@ TEST(Engine, AffineOnceAndTheReferenceMovesAlong) {
 
 TEST(Engine, ChangesAddUpAgainstTheReferenceNotTheParent) {
   // Steps of 60 are fine one by one; the second is 120 from the seed.
-  MutationEngine engine("brightness:offset=60", {{1, 1, 4}, {}});
+  MutationEngine engine("brightness:offset=60", {SampleType::image(1, 1, 4), {}});
   at::Tensor seed = gray({{10, 20, 30, 40}});
   Mutants first = engine.mutate({{seed, seed, false, Rng(1)}});
   ASSERT_TRUE(first.each[0].valid);
@@ -152,7 +152,7 @@ TEST(Engine, AnAffineStepThatWasRefusedIsNotUsedUp) {
   // leaves 10 as it is and changes only the bright two.
   at::Tensor seed = gray({{10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10}});
   at::Tensor image = gray({{255, 255, 10, 10, 10, 10, 10, 10, 10, 10, 10}});
-  MutationEngine engine("translation:x=5,y=0,contrast:gain=0.96", {{1, 1, 11}, {}});
+  MutationEngine engine("translation:x=5,y=0,contrast:gain=0.96", {SampleType::image(1, 1, 11), {}});
   std::vector<Parent> parents;
   for (std::uint64_t i = 0; i < 30; ++i) parents.push_back({image, seed, false, Rng(i)});
   Mutants mutants = engine.mutate(parents);
@@ -168,7 +168,7 @@ TEST(Engine, AnAffineStepThatWasRefusedIsNotUsedUp) {
 }
 
 TEST(Engine, AParentThatUsedItsAffineStepGetsNoOther) {
-  MutationEngine affine_only("rotation,scale", {kSmall, {}});
+  MutationEngine affine_only("rotation,scale", {testing::image_type(kSmall), {}});
   std::vector<Parent> parents = some_parents(kSmall, 3);
   parents[1].affine_used = true;
   Mutants mutants = affine_only.mutate(parents);
@@ -181,7 +181,7 @@ TEST(Engine, AParentThatUsedItsAffineStepGetsNoOther) {
 
 TEST(Engine, RepetitionsAreDroppedAndEnd) {
   for (const char* spec : {"translation:x=0,y=0", "contrast:gain=1", "rotation:angle=0"}) {
-    Mutants mutants = MutationEngine(spec, {kSmall, {}}).mutate(some_parents(kSmall, 4));
+    Mutants mutants = MutationEngine(spec, {testing::image_type(kSmall), {}}).mutate(some_parents(kSmall, 4));
     EXPECT_EQ(mutants.valid(), 0) << spec;
     EXPECT_EQ(mutants.each[0].tries, 50) << spec;
     EXPECT_FALSE(mutants.each[0].affine_used) << spec;
@@ -190,7 +190,7 @@ TEST(Engine, RepetitionsAreDroppedAndEnd) {
   at::Tensor black = at::zeros({1, 28, 28}, at::kByte);
   std::vector<Parent> parents;
   for (std::uint64_t i = 0; i < 20; ++i) parents.push_back({black, black, false, Rng(i)});
-  MutationEngine engine("nsgen", {kSmall, {}});
+  MutationEngine engine("nsgen", {testing::image_type(kSmall), {}});
   Mutants mutants = engine.mutate(parents);
   for (const Mutant& mutant : mutants.each) {
     EXPECT_TRUE(mutant.valid);
@@ -199,7 +199,7 @@ TEST(Engine, RepetitionsAreDroppedAndEnd) {
 }
 
 TEST(Engine, UndoingALineageIsARepetition) {
-  MutationEngine engine("brightness:offset=-20", {{1, 1, 3}, {}});
+  MutationEngine engine("brightness:offset=-20", {SampleType::image(1, 1, 3), {}});
   at::Tensor seed = gray({{10, 20, 30}});
   at::Tensor brighter = gray({{30, 40, 50}});
   EXPECT_FALSE(engine.mutate({{brighter, seed, false, Rng(1)}}).each[0].valid);
@@ -209,7 +209,7 @@ TEST(Engine, SameResultForAnyWorkersAndAnySplit) {
   ImageShape shape{3, 32, 32};
   std::vector<Parent> parents = some_parents(shape, 120, 3);
   for (std::size_t i = 0; i < parents.size(); i += 3) parents[i].affine_used = true;
-  MutationEngine engine("nsgen,deephunter", {shape, {}});
+  MutationEngine engine("nsgen,deephunter", {testing::image_type(shape), {}});
   set_workers(1);
   Mutants alone = engine.mutate(parents);
   for (int n : {2, 4}) {
@@ -234,30 +234,39 @@ TEST(Engine, SameResultForAnyWorkersAndAnySplit) {
 }
 
 TEST(Engine, AnotherStreamAnotherMutant) {
-  MutationEngine engine("nsgen", {kSmall, {}});
+  MutationEngine engine("nsgen", {testing::image_type(kSmall), {}});
   Mutants one = engine.mutate(some_parents(kSmall, 50, 1));
   Mutants two = engine.mutate(some_parents(kSmall, 50, 2));
   EXPECT_FALSE(one.images.equal(two.images));
 }
 
 TEST(Engine, NoParentsNoMutants) {
-  Mutants none = MutationEngine("nsgen", {kSmall, {}}).mutate({});
+  Mutants none = MutationEngine("nsgen", {testing::image_type(kSmall), {}}).mutate({});
   EXPECT_EQ(none.images.size(0), 0);
   EXPECT_TRUE(none.each.empty());
 }
 
 TEST(Engine, BadRequestsAreExplained) {
-  MutationEngine engine("nsgen", {kSmall, {}});
+  MutationEngine engine("nsgen", {testing::image_type(kSmall), {}});
   at::Tensor image = picture(kSmall);
   at::Tensor other = picture({1, 28, 27});
   EXPECT_NE(error_of([&] { engine.mutate({{other, other, false, Rng(1)}}); }).find("1x28x28"), std::string::npos);
   EXPECT_NE(error_of([&] { engine.mutate({{image, other, false, Rng(1)}}); }).find("reference"), std::string::npos);
   EXPECT_NE(error_of([&] { engine.mutate({{image.transpose(1, 2), image, false, Rng(1)}}); }), "");
-  EXPECT_NE(error_of([&] { MutationEngine("nsgen", {{2, 4, 4}, {}}); }), "");
+  EXPECT_NE(error_of([&] { MutationEngine("nsgen", {SampleType::image(2, 4, 4), {}}); }), "");
   EXPECT_NE(error_of([&] { MutationEngine("nsgen", {}); }), "");
-  EXPECT_NE(error_of([&] { MutationEngine("nsgen", {kSmall, {}}, {{0.2, 1.5}, 50}); }).find("beta"), std::string::npos);
-  EXPECT_NE(error_of([&] { MutationEngine("nsgen", {kSmall, {}}, {{-1, 0.4}, 50}); }).find("alpha"), std::string::npos);
-  EXPECT_NE(error_of([&] { MutationEngine("nsgen", {kSmall, {}}, {{}, 0}); }).find("try"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              MutationEngine("nsgen", {testing::image_type(kSmall), {}}, {{0.2, 1.5}, 50});
+            }).find("beta"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              MutationEngine("nsgen", {testing::image_type(kSmall), {}}, {{-1, 0.4}, 50});
+            }).find("alpha"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              MutationEngine("nsgen", {testing::image_type(kSmall), {}}, {{}, 0});
+            }).find("try"),
+            std::string::npos);
 }
 
 }  // namespace

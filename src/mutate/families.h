@@ -9,6 +9,21 @@ namespace galvani::mutate {
 
 using Made = std::unique_ptr<Mutator>;
 
+// Of sounds.
+Made make_gain(const Options&, const MutationContext&);
+Made make_snr_noise(const Options&, const MutationContext&);
+Made make_time_shift(const Options&, const MutationContext&);
+Made make_time_stretch(const Options&, const MutationContext&);
+Made make_pitch(const Options&, const MutationContext&);
+Made make_low_pass(const Options&, const MutationContext&);
+Made make_high_pass(const Options&, const MutationContext&);
+Made make_band_pass(const Options&, const MutationContext&);
+Made make_echo(const Options&, const MutationContext&);
+Made make_clipping(const Options&, const MutationContext&);
+Made make_time_mask(const Options&, const MutationContext&);
+Made make_quantise(const Options&, const MutationContext&);
+
+// Of images.
 Made make_translation(const Options&, const MutationContext&);
 Made make_shift(const Options&, const MutationContext&);
 Made make_scale(const Options&, const MutationContext&);

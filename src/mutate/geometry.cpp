@@ -13,9 +13,9 @@ MutatorTraits affine_traits(std::size_t shown = 1) {
   return {MutatorGroup::non_differentiable, true, shown};
 }
 
-class Translation : public Mutator {
+class Translation : public ImageMutator {
  public:
-  Translation() : Mutator(affine_traits(2)) {}
+  Translation() : ImageMutator(affine_traits(2)) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
@@ -24,9 +24,9 @@ class Translation : public Mutator {
 };
 
 // By whole pixels all the same: half a pixel would blur, which is another mutation.
-class Shift : public Mutator {
+class Shift : public ImageMutator {
  public:
-  Shift() : Mutator(affine_traits(2)) {}
+  Shift() : ImageMutator(affine_traits(2)) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
@@ -34,9 +34,9 @@ class Shift : public Mutator {
   }
 };
 
-class Scale : public Mutator {
+class Scale : public ImageMutator {
  public:
-  Scale() : Mutator(affine_traits()) {}
+  Scale() : ImageMutator(affine_traits()) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
@@ -44,9 +44,9 @@ class Scale : public Mutator {
   }
 };
 
-class Rotation : public Mutator {
+class Rotation : public ImageMutator {
  public:
-  Rotation() : Mutator(affine_traits()) {}
+  Rotation() : ImageMutator(affine_traits()) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
@@ -57,9 +57,9 @@ class Rotation : public Mutator {
   }
 };
 
-class Shear : public Mutator {
+class Shear : public ImageMutator {
  public:
-  Shear() : Mutator(affine_traits(0)) {}
+  Shear() : ImageMutator(affine_traits(0)) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {

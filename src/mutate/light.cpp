@@ -7,9 +7,9 @@
 namespace galvani::mutate {
 namespace {
 
-class Contrast : public Mutator {
+class Contrast : public ImageMutator {
  public:
-  Contrast() : Mutator({MutatorGroup::differentiable}) {}
+  Contrast() : ImageMutator({MutatorGroup::differentiable}) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
@@ -23,9 +23,9 @@ class Contrast : public Mutator {
   }
 };
 
-class Brightness : public Mutator {
+class Brightness : public ImageMutator {
  public:
-  Brightness() : Mutator({MutatorGroup::differentiable, false, 0}) {}
+  Brightness() : ImageMutator({MutatorGroup::differentiable, false, 0}) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {

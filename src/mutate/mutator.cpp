@@ -21,6 +21,12 @@ const std::string& setting_of(const Spec& spec, const std::string& name) {
   return none;
 }
 
+void check_sound(const at::Tensor& input, std::int64_t rate, const std::string& mutator) {
+  if (rate < 1) bad_usage("{} must know how many samples a second a sound has", mutator);
+  if (!input.defined() || input.dim() != 2 || input.scalar_type() != at::kShort || input.numel() == 0)
+    bad_usage("{} changes sounds, int16 tensors of shape [channels, length]", mutator);
+}
+
 }  // namespace
 
 const char* to_string(MutatorGroup group) {
@@ -112,13 +118,28 @@ void Mutator::check(const Rule& rule) const {
   }
 }
 
-at::Tensor Mutator::apply(const Rule& rule, const at::Tensor& image) const {
+at::Tensor Mutator::apply(const Rule& rule, const at::Tensor& input) const {
   if (rule.mutator != index_) fail(ErrorCode::internal, "a rule of another mutator was given to {}", name_);
-  ImageShape shape = shape_of(image);
-  at::Tensor in = image.contiguous();
+  if (kind() == SampleKind::image) {
+    shape_of(input);
+  } else {
+    check_sound(input, rate_, name_);
+  }
+  at::Tensor in = input.contiguous();
   at::Tensor out = at::empty_like(in);
-  run(rule.values.data(), shape, in.data_ptr<std::uint8_t>(), out.data_ptr<std::uint8_t>());
+  change(rule.values.data(), SampleType::of(in.sizes().vec(), rate_), in.data_ptr(), out.data_ptr());
   return out;
+}
+
+void ImageMutator::change(const double* values, const SampleType& type, const void* in, void* out) const {
+  ImageShape shape{static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1]), static_cast<int>(type.shape[2])};
+  run(values, shape, static_cast<const std::uint8_t*>(in), static_cast<std::uint8_t*>(out));
+}
+
+void SoundMutator::change(const double* values, const SampleType& type, const void* in, void* out) const {
+  SoundShape shape{static_cast<std::size_t>(type.shape[0]), static_cast<std::size_t>(type.shape[1]),
+                   static_cast<double>(type.rate)};
+  run(values, shape, static_cast<const std::int16_t*>(in), static_cast<std::int16_t*>(out));
 }
 
 std::unique_ptr<Mutator> make_mutator(const Spec& spec, const MutationContext& context) {
@@ -134,6 +155,7 @@ std::unique_ptr<Mutator> make_mutator(const Spec& spec, const MutationContext& c
     fail(ErrorCode::internal, "{} has more parameters than a rule can hold", entry.name);
   std::unique_ptr<Mutator> made = entry.make(Options(entry.name, setting_schema, settings), context);
   made->name_ = entry.name;
+  made->rate_ = context.type.rate;
   made->index_ = static_cast<int>(&entry - mutators().entries().data());
   made->parameters_ = std::move(parameters);
   made->settings_ = std::move(settings);

@@ -35,9 +35,9 @@ const std::vector<float>& normal_quantiles() {
 }
 
 // A few places get a random colour. Places may coincide, and a colour may be the old one.
-class PixelChange : public Mutator {
+class PixelChange : public ImageMutator {
  public:
-  PixelChange() : Mutator({MutatorGroup::differentiable}) {}
+  PixelChange() : ImageMutator({MutatorGroup::differentiable}) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {
@@ -51,9 +51,9 @@ class PixelChange : public Mutator {
   }
 };
 
-class Noise : public Mutator {
+class Noise : public ImageMutator {
  public:
-  Noise() : Mutator({MutatorGroup::differentiable}) {}
+  Noise() : ImageMutator({MutatorGroup::differentiable}) {}
 
  private:
   void run(const double* v, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const override {

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <limits>
+
 #include "galvani/base/error.h"
 
 namespace galvani {
@@ -9,17 +11,13 @@ namespace {
 
 MutationEngine::Options without_bounds() {
   MutationEngine::Options options;
-  options.validity = {1, 1};
+  options.validity = {1, 1, -std::numeric_limits<double>::infinity()};
   options.exempt_style = true;
   return options;
 }
 
 MutationContext context_for(const SampleType& type, const at::Tensor& style_images) {
-  if (type.kind != SampleKind::image) bad_usage("only images can be mutated, not sounds");
-  MutationContext context;
-  context.shape = {static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1]), static_cast<int>(type.shape[2])};
-  context.style_images = style_images;
-  return context;
+  return {type, style_images};
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/data/picture.h"
+#include "galvani/data/snr.h"
 #include "mutate/planes.h"
 
 namespace galvani {
@@ -73,15 +75,20 @@ cv::Mat tile(const at::Tensor& image, cv::Size size) {
 
 // Whole-number enlargement keeps pixels square and equal.
 cv::Size tile_size(const Dataset& data) {
-  auto longest = static_cast<double>(std::max(data.height(), data.width()));
+  PictureSize size = picture_size(data.type());
+  if (data.type().kind == SampleKind::audio) return {static_cast<int>(size.width), static_cast<int>(size.height)};
+  auto longest = static_cast<double>(std::max(size.height, size.width));
   double scale = kTile / longest;
   if (scale > 1) scale = std::max(1.0, std::round(scale));
-  return {std::max(1, static_cast<int>(std::lround(static_cast<double>(data.width()) * scale))),
-          std::max(1, static_cast<int>(std::lround(static_cast<double>(data.height()) * scale)))};
+  return {std::max(1, static_cast<int>(std::lround(static_cast<double>(size.width) * scale))),
+          std::max(1, static_cast<int>(std::lround(static_cast<double>(size.height) * scale)))};
 }
 
 // As the engine would decide: an affine step takes the reference along.
 bool holds(const Mutator& mutator, const at::Tensor& image, const at::Tensor& mutant) {
+  if (mutator.kind() == SampleKind::audio)
+    return mutator.affine() || signal_to_noise(image.data_ptr<std::int16_t>(), mutant.data_ptr<std::int16_t>(),
+                                               static_cast<std::size_t>(image.numel())) >= Validity().snr;
   ImageShape shape = shape_of(image);
   const auto* before = static_cast<const std::uint8_t*>(image.data_ptr());
   const auto* after = static_cast<const std::uint8_t*>(mutant.data_ptr());
@@ -91,7 +98,7 @@ bool holds(const Mutator& mutator, const at::Tensor& image, const at::Tensor& mu
 }  // namespace
 
 std::vector<SheetRow> arrange_mutants(const MutatorSet& set, const Dataset& data, std::size_t columns, Rng rng) {
-  if (data.size() == 0) bad_usage("{}: there are no images to mutate", data.name);
+  if (data.size() == 0) bad_usage("{}: there is nothing to mutate", data.name);
   std::vector<SheetRow> rows;
   for (const Family& family : set.families()) {
     SheetRow row;
@@ -140,11 +147,11 @@ void write_mutant_sheet(const MutatorSet& set, const Dataset& data, const std::v
     write_text(page, row.mutator, {kMargin, y + size.height / 2 + 5}, kNameScale, kInk);
     int x = kMargin + label_width;
     at::Tensor image = data.images[row.image];
-    tile(image, size).copyTo(page(cv::Rect({x, y}, size)));
+    tile(picture_of(image, data.type()), size).copyTo(page(cv::Rect({x, y}, size)));
     write_caption(page, "original", {x, y + size.height + 14}, size.width, kFaint);
     x += step + kGap;
     for (std::size_t i = 0; i < row.rules.size(); ++i, x += step) {
-      tile(set.apply(row.rules[i], image), size).copyTo(page(cv::Rect({x, y}, size)));
+      tile(picture_of(set.apply(row.rules[i], image), data.type()), size).copyTo(page(cv::Rect({x, y}, size)));
       if (!row.valid[i]) cv::rectangle(page, {x - 2, y - 2}, {x + size.width + 1, y + size.height + 1}, kRefused, 2);
       write_caption(page, caption(set.mutator(row.rules[i]), row.rules[i]), {x, y + size.height + 14}, step - 4,
                     row.valid[i] ? kFaint : kRefused);

@@ -22,7 +22,7 @@ Dataset some_data(const ImageShape& shape) {
 
 TEST(Sheet, ARowForEveryFamily) {
   Dataset data = some_data({1, 28, 28});
-  MutatorSet set("rotation,brightness:offset=50..250..50,noise", {{1, 28, 28}, data.images});
+  MutatorSet set("rotation,brightness:offset=50..250..50,noise", {SampleType::image(1, 28, 28), data.images});
   std::vector<SheetRow> rows = arrange_mutants(set, data, 6, Rng(1));
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0].rules.size(), 6U);
@@ -40,7 +40,7 @@ TEST(Sheet, ShowsTheMutantsThemselves) {
   for (ImageShape shape :
        {ImageShape{1, 28, 28}, ImageShape{3, 32, 32}, ImageShape{3, 1, 1}, ImageShape{1, 300, 200}}) {
     Dataset data = some_data(shape);
-    MutatorSet set("brightness:offset=100/255", {shape, data.images});
+    MutatorSet set("brightness:offset=100/255", {testing::image_type(shape), data.images});
     write_mutant_sheet(set, data, arrange_mutants(set, data, 4, Rng(1)), folder / "sheet.png");
     cv::Mat page = cv::imread((folder / "sheet.png").string());
     ASSERT_FALSE(page.empty());

@@ -39,13 +39,13 @@ std::string flattened(const fs::path& path) {
   return model.SerializeAsString();
 }
 
-class StyleNet : public Mutator {
+class StyleNet : public ImageMutator {
  public:
-  StyleNet(const std::string& path, const ImageShape& shape) : Mutator({MutatorGroup::style}) {
+  StyleNet(const std::string& path, const std::vector<std::int64_t>& shape) : ImageMutator({MutatorGroup::style}) {
     if (path.empty()) return;
     Network::Options options;
     options.execution = {1, false};
-    if (shape.bytes() > 0) options.data_shape = {3, shape.height, shape.width};
+    if (shape.size() == 3) options.data_shape = {3, shape[1], shape[2]};
     network_ = Network::from_onnx(flattened(path), path, options);
     ModelCard card = network_->card();
     if (fs::path toml = fs::path(path).replace_extension(".toml"); fs::is_regular_file(toml)) {
@@ -105,7 +105,7 @@ class StyleNet : public Mutator {
 }  // namespace
 
 Made make_style_net(const Options& options, const MutationContext& context) {
-  return std::make_unique<StyleNet>(options.text("model"), context.shape);
+  return std::make_unique<StyleNet>(options.text("model"), context.type.shape);
 }
 
 }  // namespace galvani::mutate

@@ -15,7 +15,7 @@ using testing::picture;
 using testing::values;
 
 MutationContext with_style(const ImageShape& shape, const at::Tensor& image) {
-  return {shape, image.unsqueeze(0)};
+  return {testing::image_type(shape), image.unsqueeze(0)};
 }
 
 TEST(Style, ColourTransferTakesMeanAndDeviation) {
@@ -78,7 +78,7 @@ TEST(Style, WeatherGrowsWithItsStrengthAndVariesWithItsSeed) {
 }
 
 TEST(Style, ASourceIsNeeded) {
-  MutationContext none{{1, 8, 8}, {}};
+  MutationContext none{SampleType::image(1, 8, 8), {}};
   EXPECT_NE(error_of([&] { MutatorSet("colour-transfer", none); }).find("style"), std::string::npos);
   EXPECT_NE(error_of([&] { MutatorSet("fog", none).parse("fourier-transfer:image=0,strength=1"); }), "");
   // A catalogue does without what it cannot use.
@@ -134,7 +134,7 @@ TEST(Style, ANetworkOfOnesOwn) {
   std::string path = (folder / "negative.onnx").string();
   write_file(path, negative_network(3, 8));
   std::string spec = "style-net:model=" + path + ",output=0..1";
-  MutatorSet set(spec + ",strength=1/0", {{3, 8, 8}, {}});
+  MutatorSet set(spec + ",strength=1/0", {SampleType::image(3, 8, 8), {}});
   at::Tensor image = picture({3, 8, 8});
   const Family& family = set.families().at(0);
   ASSERT_EQ(family.listed.size(), 2U);
@@ -145,14 +145,14 @@ TEST(Style, ANetworkOfOnesOwn) {
   // Another network, or other preprocessing beside the same one, is another set.
   std::string before = set.files_sha256();
   EXPECT_EQ(before.size(), 64U);
-  EXPECT_EQ(MutatorSet("nsgen", {{3, 8, 8}, {}}).files_sha256(), "");
+  EXPECT_EQ(MutatorSet("nsgen", {SampleType::image(3, 8, 8), {}}).files_sha256(), "");
   std::string toml = (folder / "negative.toml").string();
   write_file(toml, "range = [0, 2]\n");
-  EXPECT_NE(MutatorSet(spec, {{3, 8, 8}, {}}).files_sha256(), before);
+  EXPECT_NE(MutatorSet(spec, {SampleType::image(3, 8, 8), {}}).files_sha256(), before);
   std::filesystem::remove(toml);
-  EXPECT_EQ(MutatorSet(spec, {{3, 8, 8}, {}}).files_sha256(), before);
+  EXPECT_EQ(MutatorSet(spec, {SampleType::image(3, 8, 8), {}}).files_sha256(), before);
   write_file(path, negative_network(3, 16));
-  EXPECT_NE(MutatorSet(spec, {{3, 8, 8}, {}}).files_sha256(), before);
+  EXPECT_NE(MutatorSet(spec, {SampleType::image(3, 8, 8), {}}).files_sha256(), before);
   write_file(path, negative_network(3, 8));
   // Of another size and gray: enlarged, turned, reduced.
   at::Tensor flat = at::full({1, 5, 7}, 100, at::kByte);
@@ -160,9 +160,12 @@ TEST(Style, ANetworkOfOnesOwn) {
   // A rule for another network is not applied with this one.
   EXPECT_NE(error_of([&] { set.parse("style-net:model=other.onnx,strength=1"); }).find("other.onnx"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { MutatorSet("style-net", {{3, 8, 8}, {}}); }).find("model="), std::string::npos);
   EXPECT_NE(error_of([&] {
-              MutatorSet(spec + ",style-net:model=b.onnx", {{3, 8, 8}, {}});
+              MutatorSet("style-net", {SampleType::image(3, 8, 8), {}});
+            }).find("model="),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              MutatorSet(spec + ",style-net:model=b.onnx", {SampleType::image(3, 8, 8), {}});
             }).find("only one"),
             std::string::npos);
 }
@@ -171,7 +174,7 @@ TEST(Style, ANetworkWorksOnManyThreads) {
   TemporaryFolder folder;
   std::string path = (folder / "negative.onnx").string();
   write_file(path, negative_network(1, 8));
-  MutationEngine engine("style-net:output=0..1,strength=0.1/0.2,model=" + path, {{1, 8, 8}, {}});
+  MutationEngine engine("style-net:output=0..1,strength=0.1/0.2,model=" + path, {SampleType::image(1, 8, 8), {}});
   std::vector<Parent> parents;
   for (std::uint64_t i = 0; i < 64; ++i) {
     at::Tensor image = picture({1, 8, 8}, i);
@@ -190,7 +193,7 @@ TEST(Style, FilesThatAreNoStyleNetworkAreRefused) {
   auto refused = [&](const std::string& bytes) {
     write_file(folder / "x.onnx", bytes);
     try {
-      MutatorSet("style-net:model=" + (folder / "x.onnx").string(), {{3, 8, 8}, {}});
+      MutatorSet("style-net:model=" + (folder / "x.onnx").string(), {SampleType::image(3, 8, 8), {}});
     } catch (const Error& e) {
       return std::string(e.what());
     }

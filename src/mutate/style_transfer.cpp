@@ -14,9 +14,10 @@ namespace galvani::mutate {
 namespace {
 
 // A mutator that has images to take a style from.
-class StyleTransfer : public Mutator {
+class StyleTransfer : public ImageMutator {
  public:
-  explicit StyleTransfer(const MutationContext& context) : Mutator({MutatorGroup::style, false, 2}) {
+  explicit StyleTransfer(const MutationContext& context) : ImageMutator({MutatorGroup::style, false, 2}) {
+    if (context.type.kind != SampleKind::image) return;
     if (!context.style_images.defined() || context.style_images.size(0) == 0) return;
     const at::Tensor& images = context.style_images;
     if (images.dim() != 4 || images.scalar_type() != at::kByte) bad_usage("style images must be [N, C, H, W] uint8");

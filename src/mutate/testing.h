@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,11 @@
 #include "galvani/mutate/catalogue.h"
 
 namespace galvani::testing {
+
+// The type of images of a shape.
+inline SampleType image_type(const ImageShape& shape) {
+  return SampleType::image(shape.channels, shape.height, shape.width);
+}
 
 // [1, H, W] from rows of equal length.
 inline at::Tensor gray(const std::vector<std::vector<int>>& rows) {
@@ -38,6 +44,30 @@ inline at::Tensor picture(const ImageShape& shape, std::uint64_t seed = 1) {
     }
   }
   return image;
+}
+
+// Something like a sound: a few tones that come and go, some noise; repeatable.
+inline at::Tensor sound(const SampleType& type, std::uint64_t seed = 1) {
+  at::Tensor result = at::empty(type.shape, at::kShort);
+  auto* sample = result.data_ptr<std::int16_t>();
+  Rng rng(seed);
+  for (std::int64_t c = 0; c < type.shape[0]; ++c) {
+    for (std::int64_t i = 0; i < type.shape[1]; ++i) {
+      double t = static_cast<double>(i) / static_cast<double>(type.rate);
+      double tones =
+          std::sin(2 * 3.14159265 * 220 * t) + 0.5 * std::sin(2 * 3.14159265 * 1300 * t + static_cast<double>(c));
+      double value = 6000 * tones * (0.6 + 0.4 * std::sin(20 * t)) + static_cast<double>(rng.below(600)) - 300;
+      *sample++ = static_cast<std::int16_t>(std::lround(value));
+    }
+  }
+  return result;
+}
+
+// A picture or a sound of the type.
+inline at::Tensor input_of(const SampleType& type, std::uint64_t seed = 1) {
+  if (type.kind == SampleKind::audio) return sound(type, seed);
+  return picture({static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1]), static_cast<int>(type.shape[2])},
+                 seed);
 }
 
 inline std::vector<int> values(const at::Tensor& image) {

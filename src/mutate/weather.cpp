@@ -69,9 +69,9 @@ void cover(Veil& veil, const ImageShape& shape, int x, int y, double amount) {
   at = std::min(1.0F, at + static_cast<float>(amount));
 }
 
-class Weather : public Mutator {
+class Weather : public ImageMutator {
  public:
-  Weather() : Mutator({MutatorGroup::style}) {}
+  Weather() : ImageMutator({MutatorGroup::style}) {}
 
  private:
   // A veil of full strength is never opaque; `strength` may also thicken it.

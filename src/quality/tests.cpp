@@ -84,10 +84,8 @@ class PairedTests : public TestSet {
 }  // namespace
 
 std::unique_ptr<TestSet> campaign_tests(const CampaignReader& reader) {
-  std::vector<SeedRecord> seeds = reader.seeds();
-  if (seeds.empty()) bad_input("{}: the campaign has no seeds yet", reader.folder().string());
-  at::Tensor seed = reader.image(seeds[0].id);
-  return std::make_unique<CampaignTests>(reader, SampleType::image(seed.size(0), seed.size(1), seed.size(2)));
+  if (reader.seeds().empty()) bad_input("{}: the campaign has no seeds yet", reader.folder().string());
+  return std::make_unique<CampaignTests>(reader, reader.type());
 }
 
 std::unique_ptr<TestSet> paired_tests(const DataView& tests, const DataView& originals) {

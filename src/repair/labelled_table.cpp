@@ -125,6 +125,7 @@ Dataset read_labelled_table(const Network& network, const std::string& path) {
       values.push_back(label);
       all.files.push_back(pool.file(row));
     }
+    all.rate = pool.type().rate;
     images.push_back(pool.fetch(rows));
     labels.push_back(at::tensor(values, at::kLong));
   }

@@ -40,6 +40,7 @@ Mutants misclassified(Network& network, const Dataset& data, const std::vector<s
                       const RepairLoop& loop, const std::string& title) {
   GeneratorContext context;
   context.seeds = data.images.index_select(0, at::tensor(rows, at::kLong));
+  context.rate = data.rate;
   context.network = &network;
   std::unique_ptr<Generator> generator = make_generator(Spec::parse(loop.generator), context);
   Mutants result;

@@ -26,6 +26,7 @@ Dataset joined(const Dataset& train, const Dataset& tests) {
   all.images = at::cat({train.images, tests.images});
   all.labels = at::cat({train.labels, tests.labels});
   all.class_names = train.class_names;
+  all.rate = train.rate;
   return all;
 }
 
@@ -76,7 +77,10 @@ Dataset control_images(const std::string& control, const Dataset& train, const F
   auto spread = static_cast<float>(mean_change(tests) * static_cast<double>(drawn.type().full()));
   at::Tensor noise = at::empty(drawn.images.sizes(), at::kFloat);
   draws.fill_normal(noise.data_ptr<float>(), static_cast<std::size_t>(noise.numel()));
-  drawn.images = (drawn.images.to(at::kFloat) + noise * spread).round_().clamp_(0, 255).to(at::kByte);
+  drawn.images = (drawn.images.to(at::kFloat) + noise * spread)
+                     .round_()
+                     .clamp_(drawn.type().low(), drawn.type().high())
+                     .to(drawn.type().dtype());
   return drawn;
 }
 

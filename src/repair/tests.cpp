@@ -30,7 +30,6 @@ bool is_campaign(const std::string& where) {
 
 FoundTests read_campaign(const Network& network, const std::string& folder, std::int64_t per_seed) {
   CampaignReader reader(folder);
-  const std::vector<std::int64_t>& shape = network.info().input;
   std::map<std::int64_t, std::string> seeds;
   for (const SeedRecord& seed : reader.seeds()) seeds[seed.id] = seed.sha256;
   std::map<std::int64_t, std::int64_t> taken;
@@ -52,7 +51,8 @@ FoundTests read_campaign(const Network& network, const std::string& folder, std:
               network.info().classes);
   check_fits(network, reader.image(faults[0]).sizes(), folder);
   auto count = static_cast<std::int64_t>(faults.size());
-  tests.images.images = at::empty({count, shape[0], shape[1], shape[2]}, at::kByte);
+  tests.images.images = at::empty(reader.type().batch(count), reader.type().dtype());
+  tests.images.rate = reader.type().rate;
   tests.images.labels = at::empty({count}, at::kLong);
   tests.images.name = folder;
   for (const FaultRecord& fault : faults) {

@@ -15,7 +15,7 @@ class CompareTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     shared_folder = new TemporaryFolder("compare");
-    testing::Subject subject;
+    testing::FuzzedSubject subject;
     for (const char* guide : {"random", "tknc"}) {
       for (int seed : {1, 2}) subject.fuzz(*shared_folder / (guide + std::to_string(seed)), guide, seed, 16);
     }

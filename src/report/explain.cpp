@@ -115,8 +115,11 @@ std::vector<Explanation> explain(Network& network, PathFinder& finder, const at:
       step.words = neuron.words;
       step.sure = neuron.sure;
       auto [height, width] = map_size(tap);
-      if (row.path.rise != 0)
-        step.share = static_cast<double>(row.path.flows[layer]) * static_cast<double>(height * width) / row.path.rise;
+      if (row.path.rise != 0) {
+        double per_flow = static_cast<double>(height * width) / row.path.rise;
+        step.share = static_cast<double>(row.path.flows[layer]) * per_flow;
+        step.whole = static_cast<double>(row.path.layer_flows[layer]) * per_flow;
+      }
       if (height > 1) {
         at::Tensor map = by_neuron(outputs.taps[layer].narrow(0, i, 1), tap)[0][step.neuron].view({height, width});
         set_map(step, map.to(at::kFloat), neuron.threshold, row.image.size(1), row.image.size(2));

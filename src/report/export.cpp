@@ -132,7 +132,6 @@ DataView view_of(const CampaignReader& reader, const std::vector<ExportRow>& row
   about.name = reader.folder().string();
   about.labels = column(rows, [](const ExportRow& row) { return row.label; });
   for (std::int64_t i = 0; i < reader.classes(); ++i) about.class_names.push_back(reader.class_name(i));
-  at::Tensor first = image_of(reader, rows.at(0), options);
   auto fetch = [&](const std::vector<std::int64_t>& wanted) {
     std::vector<at::Tensor> images(wanted.size());
     auto take = [&](std::size_t i) {
@@ -147,15 +146,18 @@ DataView view_of(const CampaignReader& reader, const std::vector<ExportRow>& row
     progress.advance(count);
     return at::stack(images);
   };
-  return {about, SampleType::image(first.size(0), first.size(1), first.size(2)), fetch};
+  return {about, reader.type(), fetch};
 }
 
 void write_npz_rows(const Dataset& data, const std::vector<ExportRow>& rows, const std::filesystem::path& path) {
-  at::Tensor images = data.channels() == 1 ? data.images.squeeze(1) : data.images.permute({0, 2, 3, 1}).contiguous();
+  bool sounds = data.type().kind == SampleKind::audio;
+  at::Tensor inputs = sounds                 ? data.images
+                      : data.channels() == 1 ? data.images.squeeze(1)
+                                             : data.images.permute({0, 2, 3, 1}).contiguous();
   std::vector<double> confidence;
   for (const ExportRow& row : rows) confidence.push_back(row.confidence);
   write_npz(path,
-            {{"images", images},
+            {{sounds ? "sounds" : "images", inputs},
              {"labels", data.labels},
              {"predicted", column(rows, [](const ExportRow& r) { return r.predicted; })},
              {"confidence", at::tensor(confidence, at::kDouble)},

@@ -69,7 +69,7 @@ class FaultsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     shared_folder = new TemporaryFolder("faults");
-    shared_subject = new testing::Subject();
+    shared_subject = new testing::FuzzedSubject();
     shared_subject->fuzz(*shared_folder / "run");
   }
   static void TearDownTestSuite() {
@@ -77,10 +77,10 @@ class FaultsTest : public ::testing::Test {
     delete shared_subject;
   }
   static TemporaryFolder* shared_folder;
-  static testing::Subject* shared_subject;
+  static testing::FuzzedSubject* shared_subject;
 };
 TemporaryFolder* FaultsTest::shared_folder = nullptr;
-testing::Subject* FaultsTest::shared_subject = nullptr;
+testing::FuzzedSubject* FaultsTest::shared_subject = nullptr;
 
 TEST_F(FaultsTest, QueriesAndGroupsAgree) {
   CampaignReader reader(*shared_folder / "run");

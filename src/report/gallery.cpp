@@ -14,6 +14,7 @@
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
+#include "galvani/data/picture.h"
 #include "galvani/generate/generator.h"
 #include "galvani/report/faults.h"
 
@@ -90,13 +91,14 @@ class Steps {
 // Undefined where the file is gone or is not what it was.
 std::vector<at::Tensor> read_images(const CampaignReader& reader, const std::vector<const FaultRecord*>& faults,
                                     std::vector<std::string>& bad) {
+  const SampleType type = reader.type();
   std::vector<at::Tensor> images(faults.size());
   std::vector<std::string> problems(faults.size());
   QuietDecoders quiet;
   workers().run(static_cast<std::int64_t>(faults.size()), [&](std::int64_t index, int) {
     auto i = static_cast<std::size_t>(index);
     try {
-      images[i] = reader.image(*faults[i]);
+      images[i] = picture_of(reader.image(*faults[i]), type);
     } catch (const Error& e) {
       problems[i] = e.what();
     }
@@ -146,6 +148,43 @@ Grouped group_alike(const CampaignReader& reader, Network* network, const std::v
   return result;
 }
 
+// What can be heard on the page itself: seeds, and the first fault of each, as far as there is room. Other faults are
+// played from their files, which the page finds if it lies in the campaign's folder.
+class Sounds {
+ public:
+  explicit Sounds(const SampleType& type) : type_(type) {}
+
+  void add_seed(const at::Tensor& seed) { seeds_.push_back(room() ? Json(encoded(seed)) : Json()); }
+  void add_fault(const CampaignReader& reader, const FaultRecord& fault, std::size_t place) {
+    if (!room()) return;
+    try {
+      faults_[std::to_string(place)] = encoded(reader.image(fault));
+    } catch (const Error&) {
+      // That its file is gone is said elsewhere.
+    }
+  }
+  Json json() const {
+    return {{"seeds", seeds_},
+            {"faults", faults_},
+            {"seconds", static_cast<double>(type_.shape[1]) / static_cast<double>(type_.rate)}};
+  }
+
+ private:
+  static constexpr std::size_t kMostBytes = std::size_t{24} << 20;
+
+  bool room() const { return bytes_ + type_.bytes() * 4 / 3 <= kMostBytes; }
+  std::string encoded(const at::Tensor& sound) {
+    std::string text = base64(type_.encode(sound));
+    bytes_ += text.size();
+    return text;
+  }
+
+  SampleType type_;
+  std::size_t bytes_ = 0;
+  Json seeds_ = Json::array();
+  Json faults_ = Json::object();
+};
+
 double rounded(double confidence) {
   return std::round(confidence * 1e4) / 1e4;
 }
@@ -172,14 +211,20 @@ Gallery make_gallery(const CampaignReader& reader, const PageOptions& options, J
   std::unordered_set<std::int64_t> seen_seeds;
   Tile& tile = gallery.tile;
   std::optional<SheetMaker> seed_sheets;
+  const SampleType type = reader.type();
+  std::optional<Sounds> sounds;
+  if (type.kind == SampleKind::audio) sounds.emplace(type);
   Steps steps;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const FaultRecord& fault = chosen[i];
     auto [place, is_new] = seed_place.try_emplace(fault.seed, static_cast<std::int64_t>(seed_place.size()));
     if (is_new) {
-      at::Tensor image = reader.image(fault.seed);
+      at::Tensor seed_input = reader.image(fault.seed);
+      at::Tensor image = picture_of(seed_input, type);
+      if (sounds) sounds->add_seed(seed_input);
       if (!seed_sheets) {
-        tile = tile_of(image.size(1), image.size(2));
+        tile = sounds ? Tile{static_cast<int>(image.size(2)), static_cast<int>(image.size(1))}
+                      : tile_of(image.size(1), image.size(2));
         gallery.reduced = tile.width != image.size(2) || tile.height != image.size(1);
         seed_sheets.emplace(tile, image.size(0));
       }
@@ -201,6 +246,7 @@ Gallery make_gallery(const CampaignReader& reader, const PageOptions& options, J
     faults["mutator"].push_back(mutator == mutator_index.end() ? -1 : static_cast<std::int64_t>(mutator->second));
     faults["thumb"].push_back(-1);
     faults["file"].push_back(fault.file);
+    if (sounds && first) sounds->add_fault(reader, fault, i);
     if (!fault.figures.empty() || !fault.metadata.empty()) remarks[std::to_string(i)] = remarks_on(fault);
   }
 
@@ -239,6 +285,7 @@ Gallery make_gallery(const CampaignReader& reader, const PageOptions& options, J
   data["seeds"] = std::move(shown_seeds);
   data["rules"] = steps.texts();
   data["nodes"] = steps.tree();
+  if (sounds) data["sounds"] = sounds->json();
   data["tile"] = {{"width", tile.width}, {"height", tile.height}, {"columns", kSheetColumns}, {"each", kTilesInSheet}};
   return gallery;
 }

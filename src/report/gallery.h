@@ -24,7 +24,8 @@ struct Gallery {
 };
 
 // At most `options.most` faults: one of every seed, then other distinct ones, evenly taken; repetitions fill what is
-// left. Adds "faults", "seeds", "clusters", "remarks", "rules", "nodes" and "tile" to `data`.
+// left. Adds "faults", "seeds", "clusters", "remarks", "rules", "nodes" and "tile" to `data`,
+// and of sounds "sounds".
 Gallery make_gallery(const CampaignReader& reader, const PageOptions& options, Json& data);
 
 }  // namespace galvani

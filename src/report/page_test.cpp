@@ -38,7 +38,7 @@ class PageTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     shared_folder = new TemporaryFolder("page");
-    testing::Subject(hostile_names()).fuzz(*shared_folder / "run");
+    testing::FuzzedSubject(hostile_names()).fuzz(*shared_folder / "run");
   }
   static void TearDownTestSuite() { delete shared_folder; }
   static CampaignReader reader() { return CampaignReader(*shared_folder / "run"); }

@@ -20,7 +20,7 @@ class RunTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     shared_folder = new TemporaryFolder("replay");
-    subject = new testing::Subject();
+    subject = new testing::FuzzedSubject();
     subject->fuzz(*shared_folder / "run");
   }
   static void TearDownTestSuite() {
@@ -32,10 +32,10 @@ class RunTest : public ::testing::Test {
     return Gate(name + ">0").value(figures_of(replay));
   }
   static TemporaryFolder* shared_folder;
-  static testing::Subject* subject;
+  static testing::FuzzedSubject* subject;
 };
 TemporaryFolder* RunTest::shared_folder = nullptr;
-testing::Subject* RunTest::subject = nullptr;
+testing::FuzzedSubject* RunTest::subject = nullptr;
 
 TEST_F(RunTest, EveryFaultFailsAgain) {
   std::int64_t faults = reader().counters().faults;

@@ -17,13 +17,12 @@ namespace galvani {
 namespace {
 
 constexpr double kAnySize = std::numeric_limits<double>::infinity();
-constexpr double kFullScale = 255;  // campaigns are of images
 
 // The smallest example of a seed.
 struct Example {
   std::int64_t label = 0;
   double size = kAnySize;  // what it is sorted into levels by
-  double l0 = 0, l2 = 0, linf = 0;
+  double l0 = 0, l2 = 0, linf = 0, snr = 0;
 };
 
 std::map<std::int64_t, Example> smallest_examples(const CampaignReader& reader, const AttackPlan& plan) {
@@ -31,7 +30,9 @@ std::map<std::int64_t, Example> smallest_examples(const CampaignReader& reader, 
   const char* norm = to_string(plan.attacks.front()->norm());
   reader.for_each_fault({}, [&](const FaultRecord& fault) {
     std::map<std::string, double> figures = figures_of(fault);
-    Example example{fault.label, figures[plan.bounded() ? "eps" : norm], figures["l0"], figures["l2"], figures["linf"]};
+    Example example{fault.label,     figures[plan.bounded() ? "eps" : norm],
+                    figures["l0"],   figures["l2"],
+                    figures["linf"], figures["snr"]};
     Example& known = result[fault.seed];
     if (example.size < known.size) known = example;
   });
@@ -48,19 +49,22 @@ ChangeSizes::Size size_of(std::vector<double> values) {
   return {sum / static_cast<double>(values.size()), median};
 }
 
-RobustnessLevel level_of(const std::map<std::int64_t, Example>& examples, const SeedFigures& seeds, double radius) {
+RobustnessLevel level_of(const std::map<std::int64_t, Example>& examples, const SeedFigures& seeds, double radius,
+                         double full) {
   RobustnessLevel level;
   level.radius = radius;
-  level.name = std::isinf(radius) ? "any size" : radius_text(radius, kFullScale);
-  std::array<std::vector<double>, 3> sizes;
+  level.name = std::isinf(radius) ? "any size" : radius_text(radius, full);
+  std::array<std::vector<double>, 4> sizes;
   for (const auto& [seed, example] : examples) {
     if (example.size > radius * (1 + 1e-9)) continue;
     ++level.broken;
     sizes[0].push_back(example.l0);
     sizes[1].push_back(example.l2);
     sizes[2].push_back(example.linf);
+    sizes[3].push_back(example.snr);
   }
-  level.sizes = {size_of(std::move(sizes[0])), size_of(std::move(sizes[1])), size_of(std::move(sizes[2]))};
+  level.sizes = {size_of(std::move(sizes[0])), size_of(std::move(sizes[1])), size_of(std::move(sizes[2])),
+                 size_of(std::move(sizes[3]))};
   double standing =
       seeds.tried > 0 ? static_cast<double>(seeds.tried - level.broken) / static_cast<double>(seeds.tried) : 1;
   level.accuracy = seeds.accuracy() * standing;
@@ -109,14 +113,16 @@ Robustness robustness_of(const CampaignReader& reader) {
   std::vector<double> radii = plan.radii;
   if (radii.empty() || radii.front() > 0) radii.insert(radii.begin(), 0);
   if (!plan.bounded()) radii.push_back(kAnySize);
-  for (double radius : radii) result.levels.push_back(level_of(examples, result.seeds, radius));
+  result.type = reader.type();
+  auto full = static_cast<double>(result.type.full());
+  for (double radius : radii) result.levels.push_back(level_of(examples, result.seeds, radius, full));
   // A seed that broke within a smaller radius is not attacked again, so what was valid at a level adds to that.
   std::map<std::string, std::int64_t> fooled;
   for (const YieldRecord& kind : reader.kinds()) fooled[kind.name] = kind.valid;
   for (std::size_t i = 1; i < result.levels.size(); ++i) {
     RobustnessLevel& level = result.levels[i];
-    if (plan.bounded()) level.broken_before = result.levels[i - 1].broken + fooled[plan.kind(i - 1, kFullScale)];
-    if (!plan.bounded() && std::isinf(level.radius)) level.broken_before = fooled[plan.kind(0, kFullScale)];
+    if (plan.bounded()) level.broken_before = result.levels[i - 1].broken + fooled[plan.kind(i - 1, full)];
+    if (!plan.bounded() && std::isinf(level.radius)) level.broken_before = fooled[plan.kind(0, full)];
   }
   result.classes = by_class(reader, examples, result.last().radius);
   return result;
@@ -136,6 +142,8 @@ Figures figures_of(const Robustness& r) {
           {"median-l0", s.l0.median},
           {"median-l2", s.l2.median},
           {"median-linf", s.linf.median},
+          {"mean-snr", s.snr.mean},
+          {"median-snr", s.snr.median},
           {"passes", static_cast<double>(r.passes)},
           {"seconds", r.seconds}};
 }
@@ -158,6 +166,9 @@ Json robustness_json(const Robustness& r) {
                            {"l0", size(level.sizes.l0)},
                            {"l2", size(level.sizes.l2)},
                            {"linf", size(level.sizes.linf)}});
+  if (r.type.kind == SampleKind::audio) {
+    for (std::size_t i = 0; i < r.levels.size(); ++i) j["levels"][i]["snr"] = size(r.levels[i].sizes.snr);
+  }
   j["classes"] = Json::array();
   for (const ClassRobustness& c : r.classes)
     j["classes"].push_back({{"name", c.name},

@@ -28,15 +28,16 @@ std::uint64_t interleaved(std::uint32_t x, std::uint32_t y) {
   return result;
 }
 
-// Changed pixels (places in a plane), near ones next to each other.
+// Changed pixels, or moments of a sound (places in a plane), near ones next to each other.
 std::vector<std::int64_t> changed_pixels(const at::Tensor& reference, const at::Tensor& image) {
   at::Tensor changed = reference.ne(image).any(0);
-  std::int64_t width = changed.size(1);
   std::vector<std::int64_t> places;
   const bool* flags = changed.data_ptr<bool>();
   for (std::int64_t i = 0; i < changed.numel(); ++i) {
     if (flags[i]) places.push_back(i);
   }
+  if (changed.dim() < 2) return places;
+  std::int64_t width = changed.size(1);
   std::sort(places.begin(), places.end(), [width](std::int64_t a, std::int64_t b) {
     auto order = [width](std::int64_t i) {
       return interleaved(static_cast<std::uint32_t>(i % width), static_cast<std::uint32_t>(i / width));
@@ -71,11 +72,16 @@ class PixelShrinker {
 
   at::Tensor reverted(const at::Tensor& image, const Places& places) const {
     at::Tensor result = image.clone();
-    std::int64_t plane = image.size(1) * image.size(2);
-    auto* to = result.data_ptr<std::uint8_t>();
-    const auto* from = reference_.data_ptr<std::uint8_t>();
-    for (std::int64_t c = 0; c < image.size(0); ++c) {
-      for (std::int64_t place : places) to[c * plane + place] = from[c * plane + place];
+    std::int64_t plane = image[0].numel();
+    auto revert = [&](auto* to, const auto* from) {
+      for (std::int64_t c = 0; c < image.size(0); ++c) {
+        for (std::int64_t place : places) to[c * plane + place] = from[c * plane + place];
+      }
+    };
+    if (image.scalar_type() == at::kByte) {
+      revert(result.data_ptr<std::uint8_t>(), reference_.data_ptr<std::uint8_t>());
+    } else {
+      revert(result.data_ptr<std::int16_t>(), reference_.data_ptr<std::int16_t>());
     }
     return result;
   }
@@ -125,10 +131,11 @@ class PixelShrinker {
   void weaken() {
     at::Tensor difference = image_.to(at::kFloat) - reference_.to(at::kFloat);
     if (!difference.any().item<bool>()) return;
+    const SampleType type = SampleType::of(image_.sizes().vec(), 0);
     std::vector<at::Tensor> images;
     for (int k = 1; k < kStrengths; ++k) {
       at::Tensor weaker = reference_.to(at::kFloat) + difference * (static_cast<double>(k) / kStrengths);
-      images.push_back(weaker.round().clamp(0, 255).to(at::kByte));
+      images.push_back(weaker.round().clamp(type.low(), type.high()).to(type.dtype()));
     }
     std::vector<bool> still = judged(images);
     auto first = std::find(still.begin(), still.end(), true);
@@ -178,6 +185,7 @@ struct FaultShrinker::Impl {
     for (const SeedRecord& seed : reader.seeds()) seeds.push_back(reader.image(seed.id));
     if (seeds.empty()) bad_input("{}: has no seeds", reader.folder().string());
     context.seeds = at::stack(seeds);
+    context.rate = reader.type().rate;
     const CampaignRecord& record = reader.record();
     if (!record.style.empty()) context.style_images = load_data(record.style).images;
     context.network = &network;
@@ -314,9 +322,8 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   result.original = impl.reader.image(fault);
   result.rules_before = impl.reader.lineage(fault).rules;
   if (result.original.sizes() != result.seed.sizes())
-    bad_input("{}: is not of the size of the campaign's images", fault.file);
+    bad_input("{}: is not of the size of the campaign's inputs", fault.file);
   if (!impl.fail({result.original}, fault)[0]) bad_input("{}: does not fail any more", fault.file);
-  const ImageShape shape = shape_of(result.original);
   result.rules = result.rules_before;
   FaultShrinker::Impl::Made made{result.original, result.seed};
   if (!fault.unrepeatable) {
@@ -325,8 +332,7 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   } else {
     result.repeatable = false;
   }
-  result.before =
-      measure_change(shape, made.reference.data_ptr<std::uint8_t>(), result.original.data_ptr<std::uint8_t>());
+  result.before = measure_change(made.reference, result.original);
   if (result.repeatable) {
     std::vector<std::string> left;
     for (std::size_t place : impl.shorten(result.seed, result.rules, fault, made)) left.push_back(result.rules[place]);
@@ -337,7 +343,7 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   }
   FailCheck fails = [&](const std::vector<at::Tensor>& images) { return impl.fail(images, fault); };
   result.image = shrink_pixels(made.reference, made.image, fails);
-  result.after = measure_change(shape, made.reference.data_ptr<std::uint8_t>(), result.image.data_ptr<std::uint8_t>());
+  result.after = measure_change(made.reference, result.image);
   at::Tensor scores = impl.judge({result.image});
   at::Tensor verdict = verdicts(scores);
   result.predicted = verdict.item<std::int64_t>();

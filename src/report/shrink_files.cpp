@@ -9,6 +9,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/text.h"
 #include "galvani/data/image.h"
+#include "galvani/data/picture.h"
 #include "galvani/report/shrink.h"
 
 namespace galvani {
@@ -40,7 +41,11 @@ cv::Mat tile(const at::Tensor& image, cv::Size size) {
 }
 
 // What is left of the change, lifted so that small ones can be seen; white where nothing changed.
-at::Tensor picture_of_change(const at::Tensor& seed, const at::Tensor& image) {
+at::Tensor picture_of_change(const at::Tensor& seed, const at::Tensor& image, const SampleType& type) {
+  if (type.kind == SampleKind::audio) {
+    at::Tensor change = image.to(at::kInt) - seed.to(at::kInt);
+    return picture_of(change.clamp(type.low(), type.high()).to(type.dtype()), type);
+  }
   at::Tensor size = (image.to(at::kFloat) - seed.to(at::kFloat)).abs().amax(0) / 255;
   return ((1 - size.pow(0.6)) * 255).round().to(at::kByte).unsqueeze(0).contiguous();
 }
@@ -54,11 +59,12 @@ void write_text(cv::Mat& page, const std::string& text, cv::Point at, const cv::
 
 std::string sheet_png(const CampaignReader& reader, const std::vector<ShrunkFault>& faults) {
   std::size_t rows = std::min(kMostRows, faults.size());
-  const at::Tensor& first = faults.front().seed;
-  double scale = kTile / static_cast<double>(std::max(first.size(1), first.size(2)));
-  if (scale > 1) scale = std::floor(scale);
-  cv::Size size(std::max(1, static_cast<int>(static_cast<double>(first.size(2)) * scale)),
-                std::max(1, static_cast<int>(static_cast<double>(first.size(1)) * scale)));
+  const SampleType type = reader.type();
+  PictureSize picture_is = picture_size(type);
+  double scale = kTile / static_cast<double>(std::max(picture_is.height, picture_is.width));
+  if (scale > 1 || type.kind == SampleKind::audio) scale = std::max(1.0, std::floor(scale));
+  cv::Size size(std::max(1, static_cast<int>(static_cast<double>(picture_is.width) * scale)),
+                std::max(1, static_cast<int>(static_cast<double>(picture_is.height) * scale)));
   int height = 2 * kMargin + 20 + static_cast<int>(rows) * (size.height + kGap);
   cv::Mat page(height, 2 * kMargin + 4 * (size.width + kGap) + kTextWidth, CV_8UC3, kPaper);
   const char* titles[] = {"original", "fault", "minimised", "change"};
@@ -66,7 +72,8 @@ std::string sheet_png(const CampaignReader& reader, const std::vector<ShrunkFaul
   int y = kMargin + 20;
   for (std::size_t i = 0; i < rows; ++i) {
     const ShrunkFault& f = faults[i];
-    const at::Tensor pictures[] = {f.seed, f.original, f.image, picture_of_change(f.seed, f.image)};
+    const at::Tensor pictures[] = {picture_of(f.seed, type), picture_of(f.original, type), picture_of(f.image, type),
+                                   picture_of_change(f.seed, f.image, type)};
     int x = kMargin;
     for (const at::Tensor& picture : pictures) {
       cv::Rect place({x, y}, size);
@@ -82,8 +89,8 @@ std::string sheet_png(const CampaignReader& reader, const std::vector<ShrunkFaul
     write_text(page, fmt::format("{} -> {} steps: {}", f.rules_before.size(), f.rules.size(), rules(f.rules)),
                {x + 4, y + 36}, kSoft);
     write_text(page,
-               fmt::format("{} -> {} pixels, at most {} -> {}", f.before.pixels, f.after.pixels, f.before.largest,
-                           f.after.largest),
+               fmt::format("{} -> {} {}, at most {} -> {}", f.before.pixels, f.after.pixels,
+                           type.kind == SampleKind::image ? "pixels" : "samples", f.before.largest, f.after.largest),
                {x + 4, y + 56}, kSoft);
     y += size.height + kGap;
   }
@@ -104,9 +111,10 @@ void write_shrunk(const fs::path& folder, const CampaignReader& reader, const st
   std::string csv =
       "file,fault,true,predicted,minimised_predicted,confidence,steps,minimised_steps,pixels,minimised_pixels,largest,"
       "minimised_largest,rules,minimised_rules\n";
+  const SampleType type = reader.type();
   for (const ShrunkFault& f : faults) {
-    std::string name = fault_name(f.fault.id, f.fault.label, f.predicted);
-    write_file(folder / name, encode_png(f.image));
+    std::string name = fault_name(f.fault.id, f.fault.label, f.predicted, type);
+    write_file(folder / name, type.encode(f.image));
     csv += fmt::format("{},{},{},{},{},{:.6f},{},{},{},{},{},{},{},{}\n", name, f.fault.id, f.fault.label,
                        f.fault.predicted, f.predicted, f.confidence, f.rules_before.size(), f.rules.size(),
                        f.before.pixels, f.after.pixels, f.before.largest, f.after.largest,

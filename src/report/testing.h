@@ -15,8 +15,8 @@
 namespace galvani::testing {
 
 // A LeNet with random weights that gets its digits right, because its verdicts are their labels.
-struct Subject {
-  explicit Subject(std::vector<std::string> class_names = {}, std::int64_t images = 24) {
+struct FuzzedSubject {
+  explicit FuzzedSubject(std::vector<std::string> class_names = {}, std::int64_t images = 24) {
     Rng rng(5);
     Network::Options options;
     options.execution = {16, false};

@@ -64,8 +64,7 @@ class Comparison {
         tracer_(network, network.select_taps("default"), NeuronUnit::channel),
         spread_(tracer_.layout()),
         sums_(at::zeros({tracer_.layout().neurons}, at::kDouble)) {
-    if (request.originals == nullptr && pool.type().kind == SampleKind::image)
-      maker_.emplace(request.mutators, pool.type());
+    if (request.originals == nullptr) maker_.emplace(catalogue_for(request.mutators, pool.type().kind), pool.type());
   }
 
   SelectionReasons run() {

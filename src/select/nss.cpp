@@ -127,7 +127,7 @@ SelectorEntry nss_entry() {
             {},
             {"mutant", "original"}},
            {"layer", std::string("encoder"), "encoder, penultimate, or the name of a tap", {}, {}, {}},
-           {"set", std::string("nss"), "mutators of fresh mutants", {}, {}, {}},
+           {"set", std::string("nss"), "mutators of fresh mutants; of sounds: audio", {}, {}, {}},
            {"find",
             std::string(),
             "mutators that sensitive neurons are found with, if others than what inputs are compared with",

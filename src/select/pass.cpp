@@ -55,10 +55,8 @@ std::vector<at::Tensor> SharedPass::reduce(const Outputs& part) const {
   for (const FeatureNeed& need : features_) {
     const std::vector<int>& list = need.form == FeatureForm::input ? layers_ : taps_;
     auto at = static_cast<std::size_t>(std::find(list.begin(), list.end(), need.tap) - list.begin());
-    at::Tensor value = need.form == FeatureForm::input ? part.layer_inputs[at] : part.taps[at];
-    const Tap& tap = network_.taps()[static_cast<std::size_t>(need.tap)];
-    if (need.form == FeatureForm::neurons && !tap.other_axes().empty()) value = value.mean(tap.other_axes());
-    columns.push_back(value.reshape({value.size(0), -1}).to(at::kFloat).contiguous());
+    columns.push_back(
+        feature_rows(network_, need, need.form == FeatureForm::input ? part.layer_inputs[at] : part.taps[at]));
   }
   return columns;
 }

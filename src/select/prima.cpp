@@ -103,7 +103,6 @@ class MutationRanker : public Selector {
         rounds_(options.integer("rounds")),
         rng_(Rng(context.seed).derive("prima")) {
     BoostedRanker::require();
-    if (context.type.kind != SampleKind::image) bad_usage("prima mutates inputs, and only images can be mutated");
   }
 
   bool random() const override { return true; }
@@ -138,7 +137,8 @@ class MutationRanker : public Selector {
     inputs_.clear();
     std::vector<std::int64_t> rows(labels_.size());
     std::iota(rows.begin(), rows.end(), 0);
-    at::Tensor changed = OneEach("nss", type_).make(inputs, rows, rng_.derive("inputs")).images;
+    at::Tensor changed =
+        OneEach(catalogue_for("nss", type_.kind), type_).make(inputs, rows, rng_.derive("inputs")).images;
     at::Tensor all = at::cat({inputs, changed});
     Predictions said = predict(network_, all);
     std::vector<float> wrong;

@@ -1,6 +1,7 @@
 #include "galvani/select/select.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/mutate/one_each.h"
 #include "galvani/select/diverse.h"
@@ -35,6 +37,7 @@ class Stopwatch {
 };
 
 constexpr std::size_t kHashDigits = 32;
+constexpr std::size_t kNamedCopies = 3;
 
 // A run of several selectors over one pool.
 class SelectionRun {
@@ -53,7 +56,7 @@ class SelectionRun {
       for (bool sample : {false, true}) {
         MutantNeed need = mutants_of(needs, sample);
         if (need.count == 0) continue;
-        makers_.try_emplace(need.set, need.set, pool.type());
+        makers_.try_emplace(need.set, catalogue_for(need.set, pool.type().kind), pool.type());
         std::int64_t& most = (sample ? sample_mutants_ : mutants_)[need.set];
         most = std::max(most, need.count);
       }
@@ -70,6 +73,8 @@ class SelectionRun {
     learn_training();
     learn_sample();
     score_pool();
+    if (request_.copies == PoolCopies::refused && !result_.copies.empty())
+      bad_input("{}: {}; --skip-broken leaves them out", pool_.name, copies_text(pool_, result_.copies));
     for (std::size_t i = 0; i < selectors_.size(); ++i) finish(i);
     return std::move(result_);
   }
@@ -155,7 +160,7 @@ class SelectionRun {
       part.rows.resize(static_cast<std::size_t>(n));
       std::iota(part.rows.begin(), part.rows.end(), first);
       auto seen = look_at(part, "mutants to score", mutants_, traces);
-      if (request_.find_copies) find_copies(part);
+      if (request_.copies != PoolCopies::ignored) find_copies(part);
       result_.predicted.narrow(0, first, n).copy_(seen.own.predicted);
       result_.confidence.narrow(0, first, n).copy_(confidences(seen.own.probabilities, seen.own.predicted));
       for (std::size_t i = 0; i < selectors_.size(); ++i) {
@@ -181,7 +186,7 @@ class SelectionRun {
     selected.unscored = std::count_if(selected.ranking.scores.begin(), selected.ranking.scores.end(),
                                       [](double score) { return std::isnan(score); });
     std::vector<std::int64_t> order =
-        request_.distinct ? without_copies(selected.ranking.order) : selected.ranking.order;
+        request_.copies == PoolCopies::left_out ? without_copies(selected.ranking.order) : selected.ranking.order;
     auto all = static_cast<std::int64_t>(order.size());
     // The best of a small budget are among those of a larger one: their features are fetched once.
     std::int64_t most = 0;
@@ -382,6 +387,18 @@ Selection select_from(Network& network, const DataView& pool, const SelectReques
       bad_usage("{} inputs cannot be picked from the {} of {}", budget, pool.size(), pool.name);
   }
   return SelectionRun(network, pool, request).run();
+}
+
+std::string copies_text(const DataView& pool, const std::vector<std::pair<std::int64_t, std::int64_t>>& copies) {
+  auto name = [&](std::int64_t row) {
+    return pool.file(row).empty() ? std::to_string(row) : printable(pool.file(row));
+  };
+  std::string text =
+      fmt::format("{} of the {} inputs {} of others", format_count(static_cast<std::int64_t>(copies.size())),
+                  format_count(pool.size()), copies.size() == 1 ? "is an exact copy" : "are exact copies");
+  for (std::size_t i = 0; i < std::min(copies.size(), kNamedCopies); ++i)
+    text += fmt::format("{}{} is {}", i == 0 ? ": " : ", ", name(copies[i].first), name(copies[i].second));
+  return text + (copies.size() > kNamedCopies ? ", ..." : "");
 }
 
 }  // namespace galvani

@@ -211,7 +211,7 @@ TEST(Select, ASampleOfLargePoolsIsAsked) {
   }
 }
 
-TEST(Select, CopiesAreFoundAndLeftOut) {
+TEST(Select, CopiesAreRefusedOrLeftOut) {
   Given given;
   Dataset twice = load_data("digits:test[0:30]+digits:test[10:20]");
   DataView pool(twice), train(given.train);
@@ -220,8 +220,18 @@ TEST(Select, CopiesAreFoundAndLeftOut) {
   request.budgets = {5, 40};
   request.train = &train;
   EXPECT_TRUE(select_from(*given.network, pool, request).copies.empty());
-  request.find_copies = true;
-  request.distinct = true;
+  request.copies = PoolCopies::refused;
+  try {
+    select_from(*given.network, pool, request);
+    ADD_FAILURE() << "copies are not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("10 of the 40 inputs are exact copies of others: 30 is 10, 31 is 11, 32 is 12, ...; "
+                        "--skip-broken leaves them out"),
+              std::string::npos)
+        << error.what();
+  }
+  request.copies = PoolCopies::left_out;
   Selection selection = select_from(*given.network, pool, request);
   ASSERT_EQ(selection.copies.size(), 10U);
   for (std::int64_t i = 0; i < 10; ++i) {

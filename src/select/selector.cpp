@@ -1,7 +1,6 @@
 #include "galvani/select/selector.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,42 +12,6 @@
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
-namespace {
-
-bool is_dense(const Network& network, int tap) {
-  if (network.taps()[static_cast<std::size_t>(tap)].kind != TapKind::dense) return false;
-  std::optional<LinearLayer> layer = network.linear_layer(tap);
-  return layer && layer->dense;
-}
-
-}  // namespace
-
-FeatureNeed feature_of(const Network& network, const std::string& layer) {
-  auto last = static_cast<int>(network.taps().size()) - 1;
-  bool encoder = layer == "encoder";
-  if (!encoder && layer != "penultimate") {
-    std::vector<int> named = network.select_taps(layer);
-    if (named.size() != 1) bad_usage("'{}' names {} taps, but one is meant", printable(layer), named.size());
-    return {named[0], FeatureForm::units};
-  }
-  int dense = -1;
-  for (int tap = last; tap >= 0; --tap) {
-    if (network.taps()[static_cast<std::size_t>(tap)].kind == TapKind::activation) continue;
-    if (!is_dense(network, tap)) break;
-    dense = tap;
-    if (!encoder) break;
-  }
-  if (dense >= 0) return {dense, FeatureForm::input};
-  if (last < 0) bad_usage("{}: has no layer that can be looked into", network.info().path);
-  return {std::max(0, last - 1), encoder ? FeatureForm::units : FeatureForm::neurons};
-}
-
-std::string describe(const Network& network, const FeatureNeed& need) {
-  const char* what = need.form == FeatureForm::input   ? "the input of"
-                     : need.form == FeatureForm::units ? "units of"
-                                                       : "neurons of";
-  return fmt::format("{} {}", what, network.taps().at(static_cast<std::size_t>(need.tap)).name);
-}
 
 void Selector::train(const TrainingPart& part) {
   run_train(part);
@@ -118,8 +81,6 @@ std::unique_ptr<Selector> make_selector(const Spec& spec, const SelectContext& c
     bad_usage("{} compares with training data: name them with --train, such as --train mnist:train", spec.name);
   if (needs.originals && !context.originals)
     bad_usage("{} compares every input with what it was made of: name the originals with --originals", spec.str());
-  if ((needs.mutants > 0 || !needs.sample_mutators.empty()) && context.type.kind != SampleKind::image)
-    bad_usage("{} mutates inputs, and only images can be mutated", spec.name);
   return selector;
 }
 

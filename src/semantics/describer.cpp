@@ -8,7 +8,7 @@
 namespace galvani {
 
 const DescriberRegistry& describers() {
-  static const DescriberRegistry registry("describer", {dissect_entry(), formula_entry()});
+  static const DescriberRegistry registry("describer", {dissect_entry(), formula_entry(), captioner_entry()});
   return registry;
 }
 

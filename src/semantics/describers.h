@@ -8,6 +8,7 @@ namespace galvani {
 using DescriberEntry = DescriberRegistry::Entry;
 DescriberEntry dissect_entry();
 DescriberEntry formula_entry();
+DescriberEntry captioner_entry();
 
 // Of a neuron whose value never changes.
 NeuronWords never_active();

@@ -245,11 +245,11 @@ std::optional<Evidence> appearance_of(const std::vector<Concept>& concepts, std:
   // A colour joins what is not one.
   for (const Match& other : matches) {
     const Concept& second = concepts[other.which];
-    bool joins =
-        other.iou >= limits.second * best.iou && (first.family == Family::colour) != (second.family == Family::colour);
+    bool joins = other.iou >= limits.second * best.iou &&
+                 (first.family == ConceptFamily::colour) != (second.family == ConceptFamily::colour);
     if (!joins) continue;
-    const Concept& colour = first.family == Family::colour ? first : second;
-    const Concept& shape = first.family == Family::colour ? second : first;
+    const Concept& colour = first.family == ConceptFamily::colour ? first : second;
+    const Concept& shape = first.family == ConceptFamily::colour ? second : first;
     found.words = colour.adjective + " " + shape.words;
     break;
   }

@@ -102,12 +102,14 @@ std::vector<DecisionPath> PathFinder::find(const at::Tensor& images, const at::T
     paths[static_cast<std::size_t>(i)].rise = static_cast<double>(flows.difference.data_ptr<float>()[i]);
   for (const at::Tensor& layer : flows.taps) {
     at::Tensor rows = layer.contiguous();
+    at::Tensor sums = rows.sum(1);
     for (std::int64_t i = 0; i < n; ++i) {
       const auto* row = rows.data_ptr<float>() + i * rows.size(1);
       // Of equal ones the first.
       const auto* most = std::max_element(row, row + rows.size(1));
       paths[static_cast<std::size_t>(i)].neurons.push_back(static_cast<std::int32_t>(most - row));
       paths[static_cast<std::size_t>(i)].flows.push_back(*most);
+      paths[static_cast<std::size_t>(i)].layer_flows.push_back(sums.data_ptr<float>()[i]);
     }
   }
   return paths;

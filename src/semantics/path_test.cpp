@@ -8,33 +8,13 @@
 namespace galvani {
 namespace {
 
-// The planted network's neurons, with words of our own.
-Descriptions words_for(const Network& network) {
-  Descriptions result;
-  result.model = network.identity();
-  for (int tap : network.select_taps("default")) {
-    DescribedLayer layer{network.taps()[static_cast<std::size_t>(tap)].name, {}};
-    for (std::int64_t n = 0; n < network.taps()[static_cast<std::size_t>(tap)].neurons(); ++n) {
-      DescribedNeuron neuron;
-      neuron.words = layer.tap + std::to_string(n);
-      layer.neurons.push_back(neuron);
-    }
-    result.layers.push_back(layer);
-  }
-  result.layers[0].neurons[0].words = "red";
-  result.layers[0].neurons[3].words = "blue";
-  result.layers[1].neurons[0].words = "red";
-  result.layers[1].neurons[1].words = "cold";
-  return result;
-}
-
 PathOptions options_of(const std::string& settings) {
   return PathOptions::from(Options("paths", PathOptions::schema(), Spec::parse("paths:" + settings)));
 }
 
 struct PathCase {
   std::unique_ptr<Network> network = testing::planted_network();
-  Descriptions descriptions = words_for(*network);
+  Descriptions descriptions = testing::numbered_words(*network);
   Dataset data = testing::scenes(6, 1);
   std::vector<DecisionPath> paths(PathFinder& finder) const {
     return finder.find(data.images, data.labels, network->run(data.images).logits);
@@ -65,9 +45,9 @@ TEST(PathFinder, FollowsTheScoreOfTheClass) {
 
 TEST(PathFinder, Similarity) {
   PathCase c;
-  DecisionPath a{{0, 0}, {1, 1}, {0}, 1};
-  DecisionPath b{{3, 1}, {1, 1}, {1}, 1};
-  DecisionPath mixed{{0, 1}, {1, 1}, {0}, 1};
+  DecisionPath a{{0, 0}, {1, 1}, {0}, 1, {}};
+  DecisionPath b{{3, 1}, {1, 1}, {1}, 1, {}};
+  DecisionPath mixed{{0, 1}, {1, 1}, {0}, 1, {}};
   PathFinder texts = c.finder("steps=2");
   std::vector<double> similar = texts.similarity({{&a, &a}, {&a, &b}, {&a, &mixed}});
   EXPECT_EQ(similar[0], 1);

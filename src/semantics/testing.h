@@ -10,6 +10,7 @@
 #include "galvani/base/error.h"
 #include "galvani/data/dataset.h"
 #include "galvani/model/network.h"
+#include "galvani/semantics/descriptions.h"
 
 namespace galvani::testing {
 
@@ -21,6 +22,14 @@ Dataset scenes(std::int64_t n, std::uint64_t seed);
 // brighter downwards, blue, brightness in the upper left quarter alone, nothing at all. Three classes by the mean of
 // red and blue.
 std::unique_ptr<Network> planted_network();
+
+// A neuron for each of eight colours, eight directions in which it gets brighter, and nine places, in that order; what
+// should be said of each.
+std::unique_ptr<Network> planted_bank();
+std::vector<std::string> bank_words();
+
+// Words of our own for the neurons of the planted network: the layer and a number, but for "red", "blue" and "cold".
+Descriptions numbered_words(const Network& network);
 
 template <class Action>
 std::string error_of(Action action) {

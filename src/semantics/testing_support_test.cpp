@@ -68,6 +68,89 @@ Dataset scenes(std::int64_t n, std::uint64_t seed) {
   return data;
 }
 
+namespace {
+
+std::unique_ptr<Network> loaded(torch::jit::Module& module) {
+  TemporaryFolder folder;
+  module.save((folder / "planted.pt").string());
+  Network::Options options;
+  options.execution = {16, false};
+  options.data_shape = {3, kSide, kSide};
+  return Network::load(folder / "planted.pt", options);
+}
+
+}  // namespace
+
+std::vector<std::string> bank_words() {
+  return {"red",
+          "green",
+          "blue",
+          "yellow",
+          "cyan",
+          "pink",
+          "white",
+          "black",
+          "vertical edges with the bright side right",
+          "rising diagonal edges",
+          "horizontal edges with the bright side below",
+          "falling diagonal edges",
+          "vertical edges with the bright side left",
+          "rising diagonal edges",
+          "horizontal edges with the bright side above",
+          "falling diagonal edges",
+          "at the top left",
+          "at the top",
+          "at the top right",
+          "on the left",
+          "in the centre",
+          "on the right",
+          "at the bottom left",
+          "at the bottom",
+          "at the bottom right"};
+}
+
+std::unique_ptr<Network> planted_bank() {
+  constexpr int kColours = 8;
+  constexpr int kDirections = 8;
+  constexpr int kPlaces = 9;
+  at::Tensor masks = at::zeros({1, kPlaces, kSide, kSide});
+  for (int place = 0; place < kPlaces; ++place) {
+    std::int64_t top = place / 3 * kSide / 3;
+    std::int64_t left = place % 3 * kSide / 3;
+    masks[0][place].slice(0, top, top + kSide / 3 + 1).slice(1, left, left + kSide / 3 + 1).fill_(1);
+  }
+  at::Tensor weight = at::zeros({kColours + kDirections + kPlaces, 3 + kPlaces, 3, 3});
+  at::Tensor bias = at::zeros({weight.size(0)});
+  const double colours[kColours][3] = {{1, -.6, -.6},  {-.6, 1, -.6},  {-.6, -.6, 1}, {.6, .6, -1.2},
+                                       {-1.2, .6, .6}, {.6, -1.2, .6}, {.4, .4, .4},  {-.4, -.4, -.4}};
+  for (int n = 0; n < kColours; ++n) {
+    for (int c = 0; c < 3; ++c) weight[n][c][1][1] = colours[n][c];
+  }
+  bias[kColours - 2] = -.9;
+  bias[kColours - 1] = .3;
+  for (int n = 0; n < kDirections; ++n) {
+    double angle = n * M_PI / 4;
+    for (int y = -1; y <= 1; ++y) {
+      for (int x = -1; x <= 1; ++x) {
+        for (int c = 0; c < 3; ++c)
+          weight[kColours + n][c][y + 1][x + 1] = (x * std::cos(angle) + y * std::sin(angle)) / 9;
+      }
+    }
+  }
+  for (int n = 0; n < kPlaces; ++n) weight[kColours + kDirections + n][3 + n][1][1] = 1;
+  torch::jit::Module module("bank");
+  module.register_attribute("training", c10::BoolType::get(), true);
+  module.register_parameter("masks", masks, false);
+  module.register_parameter("weight", weight, false);
+  module.register_parameter("bias", bias, false);
+  module.define(
+      "def forward(self, x):\n"
+      "  y = torch.cat([x, torch.mean(x, 1, True) * self.masks], 1)\n"
+      "  z = torch.conv2d(y, self.weight, self.bias)\n"
+      "  return torch.mean(torch.relu(z).flatten(2), 2)\n");
+  return loaded(module);
+}
+
 std::unique_ptr<Network> planted_network() {
   // The image, and once more with all but its upper left quarter black.
   at::Tensor mask = at::zeros({1, 1, kSide, kSide});
@@ -107,12 +190,26 @@ std::unique_ptr<Network> planted_network() {
       "  a = torch.relu(z)\n"
       "  m = torch.mean(a.flatten(2), 2)\n"
       "  return torch.matmul(m, self.head.t()) + self.bias\n");
-  TemporaryFolder folder;
-  module.save((folder / "planted.pt").string());
-  Network::Options options;
-  options.execution = {16, false};
-  options.data_shape = {3, kSide, kSide};
-  return Network::load(folder / "planted.pt", options);
+  return loaded(module);
+}
+
+Descriptions numbered_words(const Network& network) {
+  Descriptions result;
+  result.model = network.identity();
+  for (int tap : network.select_taps("default")) {
+    DescribedLayer layer{network.taps()[static_cast<std::size_t>(tap)].name, {}};
+    for (std::int64_t n = 0; n < network.taps()[static_cast<std::size_t>(tap)].neurons(); ++n) {
+      DescribedNeuron neuron;
+      neuron.words = layer.tap + std::to_string(n);
+      layer.neurons.push_back(neuron);
+    }
+    result.layers.push_back(layer);
+  }
+  result.layers[0].neurons[0].words = "red";
+  result.layers[0].neurons[3].words = "blue";
+  result.layers[1].neurons[0].words = "red";
+  result.layers[1].neurons[1].words = "cold";
+  return result;
 }
 
 }  // namespace galvani::testing

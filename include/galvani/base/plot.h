@@ -23,6 +23,17 @@ struct PlotPanel {
 // Panels in rows of `columns`.
 std::string plot_svg(const std::vector<PlotPanel>& panels, int columns = 3);
 
+// Shares of one in a grid, darker where they are larger; what is not a number stays empty.
+struct HeatMap {
+  std::string title;
+  std::string x_title;
+  std::string y_title;
+  std::vector<std::string> columns;
+  std::vector<std::string> rows;
+  std::vector<std::vector<double>> values;  // [rows][columns]
+};
+std::string heat_map_svg(const HeatMap& map);
+
 // Round numbers that cover [0, most], about `count` of them: 0, 50, 100, ...
 std::vector<double> axis_ticks(double most, int count);
 

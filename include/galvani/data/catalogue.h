@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/sample.h"
+
 namespace galvani {
 
 struct CatalogueFile {
@@ -20,13 +22,12 @@ struct CatalogueEntry {
   std::string origin;  // where `get` fetches it from
   std::int64_t train = 0;
   std::int64_t test = 0;
-  std::int64_t channels = 1;
-  std::int64_t height = 28;
-  std::int64_t width = 28;
+  SampleType type;
   std::vector<std::string> class_names;
-  std::vector<CatalogueFile> files;  // none: made on the spot
+  std::vector<CatalogueFile> files;  // none: made on the spot, or put together
+  bool put_together = false;         // of what other programs make: folders train/ and test/ of a folder a class
 
-  bool built_in() const { return files.empty(); }
+  bool built_in() const { return files.empty() && !put_together; }
 };
 
 const std::vector<CatalogueEntry>& catalogue();

@@ -1,4 +1,4 @@
-// How image files of any size and kind become inputs of a model.
+// How image and sound files of any size and kind become inputs of a model.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,12 @@ struct Intake {
 
 // What a model wants of data. Nothing set: the data as their files hold them.
 struct InputNeeds {
-  std::vector<std::int64_t> shape;  // [C, H, W]; others are never changed
+  std::vector<std::int64_t> shape;  // [C, H, W] or [channels, length]; others are never changed
   Intake intake;
   std::string model;                     // its name, for messages; empty: nothing is said
   std::vector<std::string> class_names;  // may be empty
   std::int64_t classes = 0;              // its outputs; 0: labels stay as they are
+  std::int64_t rate = 0;                 // of sounds, samples a second; 0: that of the files
 };
 
 }  // namespace galvani

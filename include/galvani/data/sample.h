@@ -24,6 +24,8 @@ struct SampleType {
 
   static SampleType image(std::int64_t channels, std::int64_t height, std::int64_t width);
   static SampleType audio(std::int64_t channels, std::int64_t length, std::int64_t rate);
+  // Of [C, H, W] an image, of [channels, length] a sound at that rate.
+  static SampleType of(const std::vector<std::int64_t>& shape, std::int64_t rate);
   // From str(); Error(bad_input) naming `what` for any other text.
   static SampleType parse(const std::string& text, const std::string& what);
 

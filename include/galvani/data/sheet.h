@@ -1,4 +1,4 @@
-// A contact sheet: some images of every class on one page.
+// A contact sheet: some inputs of every class on one page.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace galvani {
 
-// Writes a PNG with one row a class, labelled, evenly spaced samples of the class in it; unlabelled images fill a grid.
-// Usage error for sounds.
+// Writes a PNG with one row a class, labelled, evenly spaced samples of the class in it; unlabelled ones fill a
+// grid. Sounds are drawn as waveform and spectrogram.
 void write_sheet(const DataView& data, const std::filesystem::path& path);
 
 }  // namespace galvani

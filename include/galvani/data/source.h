@@ -16,11 +16,14 @@
 namespace galvani {
 
 struct FileSurvey {
-  std::int64_t width = 0;  // as it is stored
+  std::int64_t width = 0;  // as it is stored; of a sound its length in samples
   std::int64_t height = 0;
-  int channels = 0;     // 1 or 3; 0: only decoding tells
-  bool turned = false;  // an EXIF tag says that it is not upright as stored
-  std::string fault;    // a sentence: the file is broken; empty: it is not, as far as was looked
+  int channels = 0;       // 1 or 3; 0: only decoding tells
+  bool turned = false;    // an EXIF tag says that it is not upright as stored
+  std::string fault;      // a sentence: the file is broken; empty: it is not, as far as was looked
+  std::int64_t rate = 0;  // of a sound; 0: it is an image
+
+  SampleType type() const;  // as it is stored; unknown channels count as colour
 };
 
 class Source {
@@ -40,12 +43,11 @@ class Source {
   // Of every row, relative to what was opened; empty: rows are not files.
   virtual std::vector<std::string> files() const { return {}; }
 
-  // What the headers of image files say of `rows`; empty: rows are not image files. `thorough`: every one is decoded,
+  // What the headers of files say of `rows`; empty: rows are not files. `thorough`: every one is decoded,
   // so that all that is broken is found.
   virtual std::vector<FileSurvey> survey(const std::vector<std::int64_t>& rows, bool thorough);
-  // [rows.size(), ...shape] uint8: images of any size made into `shape`.
-  virtual at::Tensor fitted(const std::vector<std::int64_t>& rows, const Intake& intake,
-                            const std::vector<std::int64_t>& shape);
+  // [rows.size(), ...target.shape]: images of any size, or sounds of any length, rate and channels, made into `target`.
+  virtual at::Tensor fitted(const std::vector<std::int64_t>& rows, const Intake& intake, const SampleType& target);
 };
 
 // What a format's open function is given.

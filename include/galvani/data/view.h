@@ -43,7 +43,7 @@ class DataView : public Labelled {
 
   // The rows at `indices` (in that order, repeats allowed).
   DataView subset(const std::vector<std::int64_t>& indices) const;
-  // All of it; Error(bad_input) if it does not fit the memory, or is no images.
+  // All of it; Error(bad_input) if it does not fit the memory.
   Dataset load() const;
 
  private:
@@ -63,14 +63,14 @@ class OpenedData {
   explicit OpenedData(const std::string& spec, const std::string& default_split = "test");
   // Of the first input that can be read; those of a folder may differ.
   SampleType type() const;
-  // Of all inputs, for models that do not say what they take; none: the files at hand (some are looked at) are of several
-  // sizes.
+  // Of all inputs, for models that do not say what they take; none: the files at hand (some are looked at) are of
+  // several sizes.
   std::optional<SampleType> common_type() const;
-  // Images are made into what the model takes, and labels are matched to its classes by name; what was done is said in
-  // a line of the log. Error(bad_input) that names and counts the files that are broken, as far as their headers show,
-  // and for classes that the model does not have. Values are read when they are fetched.
+  // Images and sounds are made into what the model takes, and labels are matched to its classes by name; what was done
+  // is said in a line of the log. Error(bad_input) that names and counts the files that are broken, as far as their
+  // headers show, and for classes that the model does not have. Values are read when they are fetched.
   DataView view(const InputNeeds& needs = {}) const;
-  // How many images there are of each size, most frequent first; one size of data that is not made of files. Broken
+  // How many inputs there are of each size, most frequent first; one size of data that is not made of files. Broken
   // files do not count.
   std::vector<std::pair<SampleType, std::int64_t>> sizes() const;
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "galvani/data/sample.h"
 #include "galvani/fuzz/records.h"
 #include "galvani/fuzz/settings.h"
 
@@ -47,6 +48,7 @@ class CampaignReader {
 
   const std::filesystem::path& folder() const;
   const CampaignRecord& record() const;
+  SampleType type() const;                           // of every input
   std::string class_name(std::int64_t label) const;  // its name, or the number as text; also kNotANumber's
   std::int64_t classes() const { return record().classes; }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/sample.h"
+
 namespace galvani {
 
 // Seeds and kept mutants share one row of numbers, the seeds first, from 1. Iterations (picks) and batches count from
@@ -77,7 +79,7 @@ struct FaultRecord : MutantRecord {  // ids of their own, from 1
 };
 
 // "00000012-3-5.png", or "00000012-3-nan.png" where the verdict is not a number.
-std::string fault_name(std::int64_t id, std::int64_t label, std::int64_t predicted);
+std::string fault_name(std::int64_t id, std::int64_t label, std::int64_t predicted, const SampleType& type);
 
 // Faults of one class with one verdict.
 struct ConfusionRecord {

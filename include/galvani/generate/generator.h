@@ -16,6 +16,7 @@
 
 #include "galvani/base/registry.h"
 #include "galvani/base/rng.h"
+#include "galvani/data/sample.h"
 #include "galvani/model/network.h"
 
 namespace galvani {
@@ -25,6 +26,7 @@ struct GeneratorContext {
   at::Tensor seeds;            // [N, ...]: what a campaign starts from
   at::Tensor style_images;     // [N, C, H, W] uint8 of any size; undefined: the seeds
   Network* network = nullptr;  // under test; null where lineages are only followed
+  std::int64_t rate = 0;       // of sounds, samples a second
 };
 
 struct PickedParent {
@@ -165,8 +167,9 @@ class Generator {
 using GeneratorRegistry = Registry<std::unique_ptr<Generator>, const GeneratorContext&>;
 // A program may add its own.
 GeneratorRegistry& generators();
-// Every option resolved, those a preset sets included (`mutate:validity=nlc-code`).
-std::string resolved_generator(const Spec& spec);
+// Every option resolved, those a preset sets included (`mutate:validity=nlc-code`). What is usual may depend on the
+// kind of the inputs.
+std::string resolved_generator(const Spec& spec, SampleKind kind = SampleKind::image);
 // How many candidates of a parent one search takes; 0: it does not search, so that any number makes sense.
 std::int64_t usual_energy(const std::string& spec);
 std::unique_ptr<Generator> make_generator(const Spec& spec, const GeneratorContext& context);

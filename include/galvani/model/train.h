@@ -37,7 +37,7 @@ const OptimizerRegistry& optimizers();  // sgd, adam
 // The factor on the learning rate at `epoch` (fractions included) of `epochs`.
 using Schedule = std::function<double(double epoch, double epochs)>;
 using ScheduleRegistry = Registry<Schedule>;
-const ScheduleRegistry& schedules();  // constant, cosine, step, milestones, onecycle
+const ScheduleRegistry& schedules();  // constant, cosine, step, milestones, linear, onecycle
 
 // Changes one image [C, H, W] uint8 in place.
 using Augmentation = std::function<void(at::Tensor& image, Rng& rng)>;

@@ -71,13 +71,14 @@ class MutatorSet {
   std::string text(const Rule& rule) const { return mutator(rule).text(rule); }
   // Any registered mutator's rule, in the set or not.
   Rule parse(const std::string& text) const;
-  at::Tensor apply(const Rule& rule, const at::Tensor& image) const { return mutator(rule).apply(rule, image); }
+  at::Tensor apply(const Rule& rule, const at::Tensor& input) const { return mutator(rule).apply(rule, input); }
 
  private:
   void add(Spec spec);
   void add_family(const std::string& name, const std::vector<std::string>& patterns, double weight);
 
   std::string spec_;
+  SampleType type_;                                 // of the inputs; without a shape: any
   std::vector<std::unique_ptr<Mutator>> mutators_;  // every registered one
   std::vector<Family> families_;
   std::vector<double> cumulative_;        // of weights
@@ -93,7 +94,12 @@ struct MutationCatalogue {
   std::string help;
   std::vector<Entry> entries;
 };
-// nsgen, deephunter, nss, style. `all` stands for every mutator that can be used, with its usual parameters.
+// What is drawn from where nothing is said: nsgen of images, audio of sounds.
+const char* usual_catalogue(SampleKind kind);
+// For whoever has a catalogue of its own as a default: that, or the usual one of sounds.
+std::string catalogue_for(const std::string& set, SampleKind kind);
+// nsgen, deephunter, nss, style; of sounds audio. `all` stands for every mutator that can be used, with its usual
+// parameters.
 const std::vector<MutationCatalogue>& mutation_catalogues();
 
 // What is drawn of a mutator that is named without parameters: its patterns in the first catalogue that has it.

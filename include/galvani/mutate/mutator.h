@@ -1,7 +1,8 @@
-// Changes of 8-bit images. A mutator is a kind of change, a rule is one change with every parameter fixed.
+// Changes of 8-bit images and of 16-bit sounds. A mutator is a kind of change, a rule is one change with every
+// parameter fixed.
 //
 // A rule has a text form, `rotation:angle=-12` or `noise:sigma=8,seed=123456`, that fully determines what it does: the
-// text applied to the same image gives the same bytes. Lineage, replay and minimisation rest on that.
+// text applied to the same input gives the same bytes. Lineage, replay and minimisation rest on that.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "galvani/base/registry.h"
+#include "galvani/data/sample.h"
 
 namespace galvani {
 
@@ -33,9 +35,16 @@ struct ImageShape {
 // Throws Error(usage) unless `image` is [C, H, W] uint8, C 1 or 3, not empty.
 ImageShape shape_of(const at::Tensor& image);
 
-// What a mutator may need besides the image.
+// Of a sound [channels, length] int16 at a rate: channels one after the other.
+struct SoundShape {
+  std::size_t channels = 1;
+  std::size_t length = 0;
+  double rate = 0;  // samples a second
+};
+
+// What a mutator may need besides the input.
 struct MutationContext {
-  ImageShape shape;         // of the images that will be mutated
+  SampleType type;          // of the inputs that will be mutated
   at::Tensor style_images;  // [N, C, H, W] uint8 of any size, gray or RGB; undefined: there is no style source
 };
 
@@ -54,7 +63,8 @@ const char* to_string(MutatorGroup group);
 struct MutatorTraits {
   MutatorGroup group = MutatorGroup::style;
   bool affine = false;
-  std::size_t shown = 1;  // so many leading parameters are always written in a rule's text
+  std::size_t shown = 1;                // so many leading parameters are always written in a rule's text
+  SampleKind kind = SampleKind::image;  // of the inputs it changes
 };
 
 // Immutable once made, so that threads may share one.
@@ -69,6 +79,7 @@ class Mutator {
   int index() const { return index_; }
   bool affine() const { return traits_.affine; }
   MutatorGroup group() const { return traits_.group; }
+  SampleKind kind() const { return traits_.kind; }
   // What a rule fixes. Settings of the mutator itself, such as a model's path, are not among them.
   const OptionSchema& parameters() const { return parameters_; }
   // The sentence that says why it cannot be used as it is; empty: it can.
@@ -84,26 +95,48 @@ class Mutator {
   // Throws Error(usage) where values do not go together, such as a median over an even size.
   void check(const Rule& rule) const;
 
-  // `in` and `out` hold shape.bytes() bytes each and do not overlap. REQUIRES a rule of this mutator that passed check.
-  void apply(const Rule& rule, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const {
-    run(rule.values.data(), shape, in, out);
+  // `in` and `out` hold type.bytes() bytes each and do not overlap. REQUIRES a rule of this mutator that passed check,
+  // and a type of its kind.
+  void apply(const Rule& rule, const SampleType& type, const void* in, void* out) const {
+    change(rule.values.data(), type, in, out);
   }
-  // [C, H, W] uint8 → a new one.
-  at::Tensor apply(const Rule& rule, const at::Tensor& image) const;
+  // [C, H, W] uint8, or [channels, length] int16 → a new one.
+  at::Tensor apply(const Rule& rule, const at::Tensor& input) const;
 
  protected:
   virtual std::int64_t style_count() const { return 0; }
 
  private:
-  virtual void run(const double* values, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const = 0;
+  virtual void change(const double* values, const SampleType& type, const void* in, void* out) const = 0;
   virtual std::string objection(const double*) const { return ""; }
   friend std::unique_ptr<Mutator> make_mutator(const Spec& spec, const MutationContext& context);
 
   MutatorTraits traits_;
   std::string name_;
+  std::int64_t rate_ = 0;  // of the sounds that are changed
   int index_ = -1;
   OptionSchema parameters_;
   Spec settings_;  // those given that are no parameters: part of every rule's text
+};
+
+class ImageMutator : public Mutator {
+ public:
+  using Mutator::Mutator;
+
+ private:
+  void change(const double* values, const SampleType& type, const void* in, void* out) const final;
+  virtual void run(const double* values, const ImageShape& shape, const std::uint8_t* in, std::uint8_t* out) const = 0;
+};
+
+class SoundMutator : public Mutator {
+ public:
+  // `affine`: the sound is as good as before, only placed, paced, tuned or loud otherwise.
+  explicit SoundMutator(bool affine = false)
+      : Mutator({MutatorGroup::non_differentiable, affine, 1, SampleKind::audio}) {}
+
+ private:
+  void change(const double* values, const SampleType& type, const void* in, void* out) const final;
+  virtual void run(const double* values, const SoundShape& shape, const std::int16_t* in, std::int16_t* out) const = 0;
 };
 
 using MutatorRegistry = Registry<std::unique_ptr<Mutator>, const MutationContext&>;

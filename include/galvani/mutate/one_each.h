@@ -14,11 +14,11 @@ namespace galvani {
 
 class OneEach {
  public:
-  // Of images of this type; usage error for sounds. Style mutators need style images.
+  // Of inputs of this type. Style mutators need style images.
   OneEach(const std::string& mutators, const SampleType& type, const at::Tensor& style_images = {});
 
-  // Whatever the bounds of validity; an image that no mutator changes stays as it is. What is drawn follows from the
-  // stream and the row's number alone. images [n, C, H, W] uint8, rows [n].
+  // Whatever the bounds of validity; an input that no mutator changes stays as it is. What is drawn follows from the
+  // stream and the row's number alone. images [n, ...] of the type, rows [n].
   Mutants make(const at::Tensor& images, const std::vector<std::int64_t>& rows, const Rng& stream) const;
 
   const MutatorSet& set() const { return engine_.set(); }
@@ -27,7 +27,7 @@ class OneEach {
   MutationEngine engine_;
 };
 
-// The data with every image changed once, labels kept; each is made when it is fetched. `rules`, one for each row, are
+// The data with every input changed once, labels kept; each is made when it is fetched. `rules`, one for each row, are
 // filled in then. Both must outlive the view.
 DataView changed_once(const DataView& data, const OneEach& maker, std::uint64_t seed, std::vector<std::string>& rules);
 

@@ -19,6 +19,7 @@ struct ExplainedStep {
   std::string words;
   bool sure = false;
   double share = 0;   // of the score's rise from the baseline that flows through it
+  double whole = 0;   // the same of all its layer's neurons: 1 where nothing goes around the layer
   at::Tensor heat;    // [H, W] float of the image's size: its values, the least 0 and the largest 1; undefined: no map
   at::Tensor active;  // [H, W] bool: above its threshold
 };

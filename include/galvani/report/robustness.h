@@ -18,6 +18,7 @@ struct ChangeSizes {
     double mean = 0, median = 0;
   };
   Size l0, l2, linf;
+  Size snr;  // of sounds, in dB
 };
 
 struct RobustnessLevel {
@@ -43,6 +44,7 @@ struct ClassRobustness {
 };
 
 struct Robustness {
+  SampleType type;     // of the inputs
   std::string attack;  // its spec, but for the radius
   Norm norm = Norm::linf;
   bool bounded = true;

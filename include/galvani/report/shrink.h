@@ -28,7 +28,7 @@ struct ShrunkFault {
   Change after;
   std::int64_t predicted = 0;  // what the result is taken for
   double confidence = 0;
-  at::Tensor seed;            // [C, H, W] uint8
+  at::Tensor seed;            // [C, H, W] uint8, or [channels, length] int16
   at::Tensor original;        // the fault
   at::Tensor image;           // the result
   std::int64_t verdicts = 0;  // how many the search took
@@ -51,11 +51,11 @@ class FaultShrinker {
 
 // Whether each of some images still does what it must.
 using FailCheck = std::function<std::vector<bool>(const std::vector<at::Tensor>&)>;
-// Sets as many pixels of a failing image back to the reference as it can, block by block in ever smaller ones, and then
-// brings what is left nearer to it. REQUIRES that `image` fails.
+// Sets as many pixels of a failing image, or moments of a sound, back to the reference as it can, block by block in
+// ever smaller ones, and then brings what is left nearer to it. REQUIRES that `image` fails.
 at::Tensor shrink_pixels(const at::Tensor& reference, const at::Tensor& image, const FailCheck& fails);
 
-// `minimised.csv`, a PNG for each, and `sheet.png`: original, fault, result and what is left of the change.
+// `minimised.csv`, a PNG or WAV file for each, and `sheet.png`: original, fault, result and what is left of the change.
 void write_shrunk(const std::filesystem::path& folder, const CampaignReader& reader,
                   const std::vector<ShrunkFault>& faults);
 

@@ -12,14 +12,21 @@
 
 namespace galvani {
 
+// What is done about inputs that are exact copies of others in the pool: the second label of one image is worth
+// nothing.
+enum class PoolCopies {
+  ignored,   // not looked for
+  refused,   // Error(bad_input) that counts and names them
+  left_out,  // of those that are alike one is picked at most, so there may be fewer picks
+};
+
 struct SelectRequest {
   std::vector<Spec> by;
   std::vector<std::int64_t> budgets;  // how many inputs are to be picked; each from 1 to the size of the pool
   const DataView* train = nullptr;
   const DataView* originals = nullptr;  // as many as in the pool, in its order
   bool diverse = false;                 // picks of every selector are made diverse
-  bool find_copies = false;             // inputs that are exact copies of others are found
-  bool distinct = false;  // and of those that are alike one is picked at most, so there may be fewer picks
+  PoolCopies copies = PoolCopies::ignored;
   std::uint64_t seed = 0;
 };
 
@@ -52,5 +59,8 @@ struct Selection {
 };
 
 Selection select_from(Network& network, const DataView& pool, const SelectRequest& request);
+
+// "2 of the 31 inputs are exact copies of others: b.png is a.png, ...": the first few by name.
+std::string copies_text(const DataView& pool, const std::vector<std::pair<std::int64_t, std::int64_t>>& copies);
 
 }  // namespace galvani

@@ -13,28 +13,10 @@
 #include "galvani/base/registry.h"
 #include "galvani/data/sample.h"
 #include "galvani/model/network.h"
+#include "galvani/trace/deep_features.h"
 #include "galvani/trace/trace.h"
 
 namespace galvani {
-
-enum class FeatureForm {
-  neurons,  // of a tap: a channel is its mean over space
-  units,    // of a tap: every scalar
-  input,    // every scalar that goes into the tap's layer
-};
-
-struct FeatureNeed {
-  int tap = -1;
-  FeatureForm form = FeatureForm::units;
-  bool operator==(const FeatureNeed& other) const { return tap == other.tap && form == other.form; }
-};
-
-// "encoder": what goes into the first of the dense layers at the network's end. "penultimate": what goes into the last
-// of them. Anything else is the name of a tap, whose units are meant. Networks that do not end in dense layers: the
-// units of the last tap before the output.
-FeatureNeed feature_of(const Network& network, const std::string& layer);
-// For people: "input of fc1", "units of conv2".
-std::string describe(const Network& network, const FeatureNeed& need);
 
 struct SelectorNeeds {
   std::vector<FeatureNeed> features;

@@ -40,6 +40,7 @@ struct DecisionPath {
   std::vector<float> flows;           // its conductance: the mean over its map
   std::vector<std::int64_t> labels;   // the classes of the best scores, the best first
   double rise = 0;                    // of the target's score, from the baseline to the input
+  std::vector<float> layer_flows;     // of each layer: all its neurons' conductances together
 };
 
 class PathFinder {

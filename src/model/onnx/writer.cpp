@@ -44,6 +44,10 @@ void set_float(::onnx::NodeProto& node, const std::string& name, float value) {
   add_attribute(node, name, ::onnx::AttributeProto::FLOAT).set_f(value);
 }
 
+void set_text(::onnx::NodeProto& node, const std::string& name, const std::string& value) {
+  add_attribute(node, name, ::onnx::AttributeProto::STRING).set_s(value);
+}
+
 void set_ints(::onnx::NodeProto& node, const std::string& name, const std::vector<std::int64_t>& values) {
   ::onnx::AttributeProto& attribute = add_attribute(node, name, ::onnx::AttributeProto::INTS);
   for (std::int64_t value : values) attribute.add_ints(value);
@@ -118,10 +122,25 @@ std::string GraphWriter::constant(const std::string& name, float value) {
   return name;
 }
 
+std::string GraphWriter::constant(const std::string& name, const std::vector<std::int64_t>& dims,
+                                  const std::vector<float>& values) {
+  ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::FLOAT);
+  for (std::int64_t dim : dims) tensor.add_dims(dim);
+  tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+  return name;
+}
+
 std::string GraphWriter::constant(const std::string& name, const std::vector<std::int64_t>& values) {
   ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::INT64);
   tensor.add_dims(static_cast<std::int64_t>(values.size()));
   for (std::int64_t value : values) tensor.add_int64_data(value);
+  return name;
+}
+
+std::string GraphWriter::real_constant(const std::string& name, const std::vector<float>& values) {
+  ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::FLOAT);
+  tensor.add_dims(static_cast<std::int64_t>(values.size()));
+  for (float value : values) tensor.add_float_data(value);
   return name;
 }
 

@@ -13,6 +13,7 @@ namespace galvani::onnx {
 
 void set_int(::onnx::NodeProto& node, const std::string& name, std::int64_t value);
 void set_float(::onnx::NodeProto& node, const std::string& name, float value);
+void set_text(::onnx::NodeProto& node, const std::string& name, const std::string& value);
 void set_ints(::onnx::NodeProto& node, const std::string& name, const std::vector<std::int64_t>& values);
 
 class GraphWriter {
@@ -37,7 +38,10 @@ class GraphWriter {
   std::string weight(const std::string& name, const at::Tensor& value);
   std::string weight(const std::string& name, const std::vector<std::int64_t>& dims, const std::vector<float>& values);
   std::string constant(const std::string& name, float value);
+  std::string constant(const std::string& name, const std::vector<std::int64_t>& dims,
+                       const std::vector<float>& values);
   std::string constant(const std::string& name, const std::vector<std::int64_t>& values);
+  std::string real_constant(const std::string& name, const std::vector<float>& values);
 
   void metadata(const std::string& key, const std::string& value);
   std::string bytes() const;

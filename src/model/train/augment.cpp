@@ -81,6 +81,7 @@ const AugmentationRegistry& augmentations() {
 
 Preprocess normalisation(const Dataset& data) {
   Preprocess result;
+  if (data.type().kind == SampleKind::audio) return result;  // samples from -1 to 1 are what front ends expect
   for (std::int64_t c = 0; c < data.images.size(1); ++c) {
     at::Tensor counts = at::bincount(data.images.select(1, c).reshape(-1), {}, 256).to(at::kDouble);
     at::Tensor values = at::arange(256, at::kDouble) / 255;
@@ -114,6 +115,7 @@ PatchSides parse_patch_sides(const std::string& text) {
 }
 
 void pollute(Dataset& data, double share, std::int64_t target, const PatchSides& sides, Rng rng) {
+  if (data.type().kind != SampleKind::image) bad_usage("{}: patches are put on images, not on sounds", data.name);
   std::int64_t size = sides.high;
   if (target < 0 || target >= data.classes())
     bad_usage("pollution relabels as class {}, but {} has {} classes", target, data.name, data.classes());

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -54,6 +55,12 @@ Schedule one_cycle(const Options& options) {
   };
 }
 
+// CycleGAN's: the full rate, then straight down to nothing.
+Schedule constant_then_linear(const Options& options) {
+  double from = options.real("from");
+  return [from](double epoch, double epochs) { return std::min(1.0, (1 - epoch / epochs) / (1 - from)); };
+}
+
 }  // namespace
 
 const ScheduleRegistry& schedules() {
@@ -74,6 +81,10 @@ const ScheduleRegistry& schedules() {
         {{"at", std::string("20/30"), "epochs, separated by '/'", {}, {}, {}},
          {"factor", 0.1, "what the rate is multiplied by", 0.0, 1.0, {}}},
         milestones},
+       {"linear",
+        "the full rate, then straight down to zero",
+        {{"from", 0.5, "share of the epochs before it falls", 0.0, 0.99, {}}},
+        constant_then_linear},
        {"onecycle",
         "linear rise, then half a cosine down",
         {{"rise", 0.3, "share of the epochs that rise", 0.01, 0.99, {}}},

@@ -164,13 +164,14 @@ class Training {
 
   SlotLoss loss(Slot& slot) const {
     auto count = static_cast<std::int64_t>(slot.rows().size());
-    at::Tensor images = at::empty({count, impl_.info.input[0], impl_.info.input[1], impl_.info.input[2]}, at::kByte);
+    const SampleType type = data_.type();
+    at::Tensor images = at::empty(type.batch(count), type.dtype());
     at::Tensor labels = at::empty({count}, at::kLong);
-    std::int64_t bytes = images[0].numel();
     for (std::int64_t k = 0; k < count; ++k) {
       std::int64_t row = slot.rows()[static_cast<std::size_t>(k)];
-      std::memcpy(images.data_ptr<std::uint8_t>() + k * bytes, data_.images.data_ptr<std::uint8_t>() + row * bytes,
-                  static_cast<std::size_t>(bytes));
+      std::memcpy(static_cast<char*>(images.data_ptr()) + static_cast<std::size_t>(k) * type.bytes(),
+                  static_cast<const char*>(data_.images.data_ptr()) + static_cast<std::size_t>(row) * type.bytes(),
+                  type.bytes());
       labels.data_ptr<std::int64_t>()[k] = data_.labels.data_ptr<std::int64_t>()[row];
       if (augment_.empty() || apart(row)) continue;
       at::Tensor image = images[k];
@@ -219,12 +220,16 @@ TrainResult train(Network& network, const Dataset& data, const Dataset& validati
                   const std::function<void(const EpochReport&)>& listener) {
   if (options.epochs < 0 || options.batch < 1 || options.micro_batch < 1)
     bad_usage("epochs, batch and micro-batch must be positive");
+  if (data.type().kind == SampleKind::audio && options.augment != "none")
+    bad_usage("{}: augmentation is for images, not for sounds; leave out --augment {}", data.name,
+              printable(options.augment));
   for (const Dataset* part : {&data, &validation}) {
     check_fits(network, part->images, part->name);
-    if (part->size() == 0) bad_input("{}: has no images", part->name);
+    if (part->size() == 0) bad_input("{}: has no inputs", part->name);
     if (!part->images.is_contiguous() || !part->labels.is_contiguous())
       fail(ErrorCode::internal, "{}: images and labels must be contiguous", part->name);
-    if (!part->labelled()) bad_input("{}: has images without a label, so it cannot be trained on", part->name);
+    if (!part->labelled())
+      bad_input("{}: has {} without a label, so it cannot be trained on", part->name, part->type().noun());
     check_labels(network, *part);
   }
   if (options.apart < 0 || options.apart >= data.size() || options.share < 0 || options.share > 1 ||

@@ -5,13 +5,14 @@
 #include <limits>
 
 #include "galvani/base/error.h"
-#include "model/onnx/writer.h"
+#include "model/zoo/builder_impl.h"
 
 namespace galvani::zoo {
 
 using onnx::set_float;
 using onnx::set_int;
 using onnx::set_ints;
+using onnx::set_text;
 
 namespace {
 
@@ -20,42 +21,14 @@ constexpr std::int64_t kSpareBytes = 1 << 20;                                   
 constexpr const char* kInput = "input";
 constexpr const char* kOutput = "logits";
 
-void set_shape(::onnx::ValueInfoProto& info, const Value& value) {
-  info.set_name(value.name);
-  ::onnx::TypeProto::Tensor& tensor = *info.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(::onnx::TensorProto::FLOAT);
-  tensor.mutable_shape()->add_dim()->set_dim_param("N");
-  for (std::int64_t dim : value.shape) tensor.mutable_shape()->add_dim()->set_dim_value(dim);
+// Kernel, stride and padding of a window that is the same along every axis of [C, ...].
+void set_window(::onnx::NodeProto& node, const Value& x, std::int64_t kernel, std::int64_t stride,
+                std::int64_t padding) {
+  std::size_t axes = x.shape.size() - 1;
+  set_ints(node, "kernel_shape", std::vector<std::int64_t>(axes, kernel));
+  set_ints(node, "strides", std::vector<std::int64_t>(axes, stride));
+  set_ints(node, "pads", std::vector<std::int64_t>(2 * axes, padding));
 }
-
-// Kernel, stride and padding of a square window.
-void set_window(::onnx::NodeProto& node, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
-  set_ints(node, "kernel_shape", {kernel, kernel});
-  set_ints(node, "strides", {stride, stride});
-  set_ints(node, "pads", {padding, padding, padding, padding});
-}
-
-}  // namespace
-
-struct GraphBuilder::Impl {
-  explicit Impl(const std::string& name) : writer(name) {}
-
-  onnx::GraphWriter writer;
-
-  ::onnx::GraphProto& graph() { return writer.graph(); }
-  ::onnx::NodeProto& add_node(const std::string& type, const std::string& name,
-                              const std::vector<std::string>& inputs) {
-    return writer.node(type, name, inputs);
-  }
-
-  Value give(const std::string& name, std::vector<std::int64_t> shape) {
-    Value value{name, std::move(shape)};
-    set_shape(*graph().add_value_info(), value);
-    return value;
-  }
-};
-
-namespace {
 
 // The side of what a window leaves of `side` pixels.
 std::int64_t windowed(const std::string& layer, std::int64_t side, std::int64_t kernel, std::int64_t stride,
@@ -63,6 +36,19 @@ std::int64_t windowed(const std::string& layer, std::int64_t side, std::int64_t 
   std::int64_t room = side + 2 * padding - kernel;
   if (room < 0) fail(ErrorCode::internal, "layer '{}' has a window of {} for {} pixels", layer, kernel, side);
   return room / stride + 1;
+}
+
+// [channels, ...] after such a window has passed over [C, ...].
+std::vector<std::int64_t> windowed_shape(const std::string& layer, const Value& x, std::int64_t channels,
+                                         std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  std::vector<std::int64_t> result = {channels};
+  for (std::size_t axis = 1; axis < x.shape.size(); ++axis)
+    result.push_back(windowed(layer, x.shape[axis], kernel, stride, padding));
+  return result;
+}
+
+void require_maps(const std::string& layer, const Value& x) {
+  if (x.shape.size() != 3 && x.shape.size() != 2) fail(ErrorCode::internal, "layer '{}' wants feature maps", layer);
 }
 
 void require_map(const std::string& layer, const Value& x) {
@@ -78,8 +64,13 @@ GraphBuilder::GraphBuilder(std::string architecture, const ArchitectureShape& sh
       bad_usage("{} cannot be built for {} {}; from {} to {} will do", architecture_, value, what, least, most);
   };
   check("channels", shape.channels, 1, 4096);
-  check("rows of pixels", shape.height, 1, 16384);
-  check("columns of pixels", shape.width, 1, 16384);
+  if (shape.length > 0) {
+    check("samples", shape.length, 1, std::int64_t{1} << 26);
+    check("samples a second", shape.rate, 1, 1000000);
+  } else {
+    check("rows of pixels", shape.height, 1, 16384);
+    check("columns of pixels", shape.width, 1, 16384);
+  }
   check("classes", shape.classes, 2, 1000000);
 
   impl_->writer.claim(kInput);
@@ -93,30 +84,45 @@ std::int64_t GraphBuilder::smaller_side() const {
 }
 
 void GraphBuilder::require_image(std::int64_t side) const {
+  if (shape_.length > 0)
+    bad_usage("{} is a network of images, and these are sounds; audionet is one of sounds", architecture_);
   if (smaller_side() < side)
     bad_usage("{} needs images of at least {}x{}, not {}x{}", architecture_, side, side, shape_.height, shape_.width);
 }
 
+void GraphBuilder::require_sound(std::int64_t length) const {
+  if (shape_.length == 0) bad_usage("{} is a network of sounds, and these are images", architecture_);
+  if (shape_.channels != 1) bad_usage("{} takes sounds of one channel, not of {}", architecture_, shape_.channels);
+  if (shape_.length < length)
+    bad_usage("{} needs sounds of at least {} samples, not {}", architecture_, length, shape_.length);
+}
+
 Value GraphBuilder::input() const {
+  if (shape_.length > 0) return {kInput, {shape_.channels, shape_.length}};
   return {kInput, {shape_.channels, shape_.height, shape_.width}};
 }
 
 Value GraphBuilder::conv(const std::string& name, const Value& x, std::int64_t channels, const ConvOptions& options) {
-  require_map(name, x);
-  auto [kernel, stride, padding, groups, bias] = options;
+  require_maps(name, x);
+  auto [kernel, stride, padding, groups, bias, unit] = options;
   if (x.shape[0] % groups != 0 || channels % groups != 0)
     fail(ErrorCode::internal, "layer '{}' cannot split {} channels into {} groups", name, x.shape[0], groups);
   std::vector<std::string> inputs = {x.name, name + ".weight"};
-  add_kaiming(name + ".weight", {channels, x.shape[0] / groups, kernel, kernel});
+  std::vector<std::int64_t> dims = {channels, x.shape[0] / groups};
+  dims.resize(x.shape.size() + 1, kernel);
+  std::int64_t window = 1;
+  for (std::size_t axis = 2; axis < dims.size(); ++axis) window *= dims[axis];
+  // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
+  double variance = unit ? 1.0 / static_cast<double>(dims[1] * window) : 2.0 / static_cast<double>(channels * window);
+  add_normal(name + ".weight", dims, std::sqrt(variance));
   if (bias) {
     inputs.push_back(name + ".bias");
     add_filled(name + ".bias", channels, 0);
   }
   ::onnx::NodeProto& node = impl_->add_node("Conv", name, inputs);
-  set_window(node, kernel, stride, padding);
+  set_window(node, x, kernel, stride, padding);
   set_int(node, "group", groups);
-  return impl_->give(name, {channels, windowed(name, x.shape[1], kernel, stride, padding),
-                            windowed(name, x.shape[2], kernel, stride, padding)});
+  return impl_->give(name, windowed_shape(name, x, channels, kernel, stride, padding));
 }
 
 Value GraphBuilder::batch_norm(const std::string& name, const Value& x) {
@@ -143,30 +149,81 @@ Value GraphBuilder::relu(const std::string& name, const Value& x) {
 }
 
 Value GraphBuilder::relu6(const std::string& name, const Value& x) {
+  return clipped_relu(name, x, 6);
+}
+
+Value GraphBuilder::clipped_relu(const std::string& name, const Value& x, double most) {
   std::string low = impl_->writer.constant(name + ".low", 0.0F);
-  std::string high = impl_->writer.constant(name + ".high", 6.0F);
+  std::string high = impl_->writer.constant(name + ".high", static_cast<float>(most));
   impl_->add_node("Clip", name, {x.name, low, high});
   return impl_->give(name, x.shape);
 }
 
+Value GraphBuilder::leaky_relu(const std::string& name, const Value& x) {
+  set_float(impl_->add_node("LeakyRelu", name, {x.name}), "alpha", 0.2F);
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::tanh(const std::string& name, const Value& x) {
+  impl_->add_node("Tanh", name, {x.name});
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::instance_norm(const std::string& name, const Value& x) {
+  require_map(name, x);
+  add_filled(name + ".weight", x.shape[0], 1);
+  add_filled(name + ".bias", x.shape[0], 0);
+  ::onnx::NodeProto& node = impl_->add_node("InstanceNormalization", name, {x.name, name + ".weight", name + ".bias"});
+  set_float(node, "epsilon", 1e-5F);
+  return impl_->give(name, x.shape);
+}
+
+Value GraphBuilder::enlarge(const std::string& name, const Value& x, std::int64_t height, std::int64_t width) {
+  require_map(name, x);
+  // Sizes would need the batch, which is open; scales are rounded down, so a little more is said where they are not
+  // whole.
+  auto scale = [](std::int64_t from, std::int64_t to) {
+    double more = to % from == 0 ? 0 : 0.25;
+    return static_cast<float>((static_cast<double>(to) + more) / static_cast<double>(from));
+  };
+  std::string scales =
+      impl_->writer.real_constant(name + ".scales", {1, 1, scale(x.shape[1], height), scale(x.shape[2], width)});
+  ::onnx::NodeProto& node = impl_->add_node("Resize", name, {x.name, "", scales});
+  set_text(node, "mode", "nearest");
+  set_text(node, "coordinate_transformation_mode", "asymmetric");
+  set_text(node, "nearest_mode", "floor");
+  return impl_->give(name, {x.shape[0], height, width});
+}
+
+Value GraphBuilder::concat(const std::string& name, const Value& a, const Value& b) {
+  require_map(name, a);
+  if (b.shape.size() != 3 || a.shape[1] != b.shape[1] || a.shape[2] != b.shape[2])
+    fail(ErrorCode::internal, "layer '{}' joins '{}' and '{}' of unlike size", name, a.name, b.name);
+  set_int(impl_->add_node("Concat", name, {a.name, b.name}), "axis", 1);
+  return impl_->give(name, {a.shape[0] + b.shape[0], a.shape[1], a.shape[2]});
+}
+
 Value GraphBuilder::max_pool(const std::string& name, const Value& x, std::int64_t kernel, std::int64_t stride,
                              std::int64_t padding) {
-  require_map(name, x);
-  set_window(impl_->add_node("MaxPool", name, {x.name}), kernel, stride, padding);
-  return impl_->give(name, {x.shape[0], windowed(name, x.shape[1], kernel, stride, padding),
-                            windowed(name, x.shape[2], kernel, stride, padding)});
+  require_maps(name, x);
+  set_window(impl_->add_node("MaxPool", name, {x.name}), x, kernel, stride, padding);
+  return impl_->give(name, windowed_shape(name, x, x.shape[0], kernel, stride, padding));
 }
 
 Value GraphBuilder::global_avg_pool(const std::string& name, const Value& x) {
-  require_map(name, x);
+  require_maps(name, x);
   impl_->add_node("GlobalAveragePool", name, {x.name});
-  return impl_->give(name, {x.shape[0], 1, 1});
+  std::vector<std::int64_t> shape(x.shape.size(), 1);
+  shape[0] = x.shape[0];
+  return impl_->give(name, shape);
 }
 
 Value GraphBuilder::flatten(const std::string& name, const Value& x) {
-  require_map(name, x);
+  require_maps(name, x);
   set_int(impl_->add_node("Flatten", name, {x.name}), "axis", 1);
-  return impl_->give(name, {x.shape[0] * x.shape[1] * x.shape[2]});
+  std::int64_t features = 1;
+  for (std::int64_t size : x.shape) features *= size;
+  return impl_->give(name, {features});
 }
 
 Value GraphBuilder::dense(const std::string& name, const Value& x, std::int64_t features) {
@@ -209,6 +266,21 @@ Value GraphBuilder::pad_channels(const std::string& name, const Value& x, std::i
   return impl_->give(name, {x.shape[0] + before + after, x.shape[1], x.shape[2]});
 }
 
+Value GraphBuilder::as_map(const std::string& name, const Value& x) {
+  std::string axes = impl_->writer.constant(name + ".axes", {1});
+  impl_->add_node("Unsqueeze", name, {x.name, axes});
+  std::vector<std::int64_t> shape = x.shape;
+  shape.insert(shape.begin(), 1);
+  return impl_->give(name, shape);
+}
+
+Value GraphBuilder::rows_as_channels(const std::string& name, const Value& x) {
+  require_map(name, x);
+  std::string sizes = impl_->writer.constant(name + ".sizes", {0, x.shape[0] * x.shape[1], x.shape[2]});
+  impl_->add_node("Reshape", name, {x.name, sizes});
+  return impl_->give(name, {x.shape[0] * x.shape[1], x.shape[2]});
+}
+
 std::string GraphBuilder::finish(const Value& logits, const std::string& spec) {
   ::onnx::GraphProto& graph = impl_->graph();
   ::onnx::NodeProto& last = *graph.mutable_node(graph.node_size() - 1);
@@ -223,13 +295,25 @@ std::string GraphBuilder::finish(const Value& logits, const std::string& spec) {
   return impl_->writer.bytes();
 }
 
+std::string GraphBuilder::finish_maps(const std::vector<std::pair<Value, std::string>>& outputs,
+                                      const std::string& spec) {
+  for (const auto& [value, name] : outputs) {
+    require_map(name, value);
+    // A value that later layers read cannot be called otherwise.
+    impl_->add_node("Identity", name, {value.name});
+    set_shape(*impl_->graph().add_output(), {name, value.shape});
+  }
+  impl_->writer.metadata("galvani.architecture", spec);
+  return impl_->writer.bytes();
+}
+
 std::size_t GraphBuilder::reserve_weights(const std::vector<std::int64_t>& dims) {
   std::int64_t size = 1;
   for (std::int64_t dim : dims) size *= dim;
   weight_bytes_ += size * static_cast<std::int64_t>(sizeof(float));
   if (weight_bytes_ > kMostFileBytes - kSpareBytes)
-    bad_usage("{} for {}x{} images and {} classes has more weights than the 2 GiB an ONNX file can hold", architecture_,
-              shape_.height, shape_.width, shape_.classes);
+    bad_usage("{} for inputs of that size and {} classes has more weights than the 2 GiB an ONNX file can hold",
+              architecture_, shape_.classes);
   return static_cast<std::size_t>(size);
 }
 
@@ -245,12 +329,10 @@ void GraphBuilder::add_uniform(const std::string& name, const std::vector<std::i
   impl_->writer.weight(name, dims, values);
 }
 
-void GraphBuilder::add_kaiming(const std::string& name, const std::vector<std::int64_t>& dims) {
+void GraphBuilder::add_normal(const std::string& name, const std::vector<std::int64_t>& dims, double deviation) {
   std::vector<float> values(reserve_weights(dims));
   rng_.derive(name).fill_normal(values.data(), values.size());
-  // As in PyTorch, the fan-out of a grouped convolution counts the channels of all groups.
-  auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(dims[0] * dims[2] * dims[3])));
-  for (float& value : values) value *= deviation;
+  for (float& value : values) value *= static_cast<float>(deviation);
   impl_->writer.weight(name, dims, values);
 }
 

@@ -30,11 +30,17 @@ bool cifar_stem(const GraphBuilder& net, const Options& options) {
 
 }  // namespace zoo
 
+ArchitectureShape ArchitectureShape::of(const SampleType& type, std::int64_t classes) {
+  if (type.kind == SampleKind::audio) return {type.shape[0], 0, 0, classes, type.shape[1], type.rate};
+  return {type.shape[0], type.shape[1], type.shape[2], classes};
+}
+
 const ArchitectureRegistry& architectures() {
   static const ArchitectureRegistry registry = [] {
     std::vector<zoo::Entry> entries;
-    for (auto family : {zoo::lenet_architectures, zoo::sadl_architectures, zoo::vgg_architectures,
-                        zoo::cifar_resnet_architectures, zoo::resnet_architectures, zoo::mobilenet_architectures}) {
+    for (auto family :
+         {zoo::lenet_architectures, zoo::sadl_architectures, zoo::vgg_architectures, zoo::cifar_resnet_architectures,
+          zoo::resnet_architectures, zoo::mobilenet_architectures, zoo::sound_architectures}) {
       std::vector<zoo::Entry> members = family();
       std::move(members.begin(), members.end(), std::back_inserter(entries));
     }

@@ -28,5 +28,6 @@ std::vector<Entry> vgg_architectures();
 std::vector<Entry> cifar_resnet_architectures();
 std::vector<Entry> resnet_architectures();
 std::vector<Entry> mobilenet_architectures();
+std::vector<Entry> sound_architectures();
 
 }  // namespace galvani::zoo

@@ -21,7 +21,9 @@ Value features(GraphBuilder& net, bool bn, std::int64_t width, int convs_in_late
       if (bn) x = net.batch_norm(next_name(), x);
       x = net.relu(next_name(), x);
     }
-    x = net.max_pool(next_name(), x, 2, 2);
+    // What has no room left is not halved any more, so that images below 32 pixels can be read, too.
+    std::string pool = next_name();
+    if (std::min(x.shape[1], x.shape[2]) >= 2) x = net.max_pool(pool, x, 2, 2);
   }
   return x;
 }
@@ -60,7 +62,7 @@ Entry vgg_entry(const std::string& name, const std::string& help, int convs_in_l
       {"width", std::int64_t{64}, "channels of the first block; the last has eight times as many", 1, 1024, {}},
   };
   return architecture(name, help, schema, [convs_in_late_blocks](GraphBuilder& net, const Options& options) {
-    net.require_image(32);
+    net.require_image(16);
     return head(net, options, features(net, options.flag("bn"), options.integer("width"), convs_in_late_blocks));
   });
 }

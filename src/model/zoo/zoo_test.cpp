@@ -20,6 +20,7 @@ namespace {
 constexpr ArchitectureShape kMnist{1, 28, 28, 10};
 constexpr ArchitectureShape kCifar{3, 32, 32, 10};
 constexpr ArchitectureShape kImageNet{3, 224, 224, 1000};
+constexpr ArchitectureShape kSecond{1, 0, 0, 10, 16000, 16000};  // of sound
 
 std::string build(const std::string& spec, const ArchitectureShape& shape, std::uint64_t seed = 1) {
   Rng rng(seed);
@@ -143,6 +144,12 @@ const Case kCases[] = {
     {"mobilenet_v2", kImageNet, 3504872, 0},
     {"mobilenet_v2", kCifar, 3504872 - 990 * 1281, 0},
     {"mobilenet_v2:width=0.5", kImageNet, 1968680, 0},
+    // Batch norm of 32 bands, convolutions of three moments without bias, each with batch norm, 32·10+10.
+    {"audionet", kSecond, 210634, 0},
+    // A quarter of ResNet-34's widths on one channel, batch norm of 64 bands.
+    {"resnet34-sound", kSecond, 1335098, 0},
+    // 5x5 and two 3x3 of 16, 32, 64 and 128; 4 of 64 bands are left: 512 to 128, 128 to 10.
+    {"deep-speaker", kSecond, 729402, 0},
 };
 
 void expect_well_formed(const ::onnx::ModelProto& model, const ArchitectureShape& shape) {
@@ -154,11 +161,11 @@ void expect_well_formed(const ::onnx::ModelProto& model, const ArchitectureShape
   ASSERT_EQ(graph.input_size(), 1);
   EXPECT_EQ(graph.input(0).name(), "input");
   const auto& in = graph.input(0).type().tensor_type().shape();
-  ASSERT_EQ(in.dim_size(), 4);
+  ASSERT_EQ(in.dim_size(), shape.length > 0 ? 3 : 4);
   EXPECT_EQ(in.dim(0).dim_param(), "N");
   EXPECT_EQ(in.dim(1).dim_value(), shape.channels);
-  EXPECT_EQ(in.dim(2).dim_value(), shape.height);
-  EXPECT_EQ(in.dim(3).dim_value(), shape.width);
+  EXPECT_EQ(in.dim(2).dim_value(), shape.length > 0 ? shape.length : shape.height);
+  if (shape.length == 0) EXPECT_EQ(in.dim(3).dim_value(), shape.width);
   ASSERT_EQ(graph.output_size(), 1);
   EXPECT_EQ(graph.output(0).name(), "logits");
   const auto& out = graph.output(0).type().tensor_type().shape();
@@ -225,8 +232,8 @@ TEST(ZooSize, SmallestImageBuildsAndOnePixelLessIsRefused) {
       {"lenet1", 16},      {"lenet4", 16},
       {"lenet5", 12},      {"lenet5:padding=same", 4},
       {"sadl1", 6},        {"sadl2", 6},
-      {"sadl3", 8},        {"vgg16", 32},
-      {"vgg19", 32},       {"resnet20", 4},
+      {"sadl3", 8},        {"vgg16", 16},
+      {"vgg19", 16},       {"resnet20", 4},
       {"resnet32", 4},     {"resnet56", 4},
       {"resnet18", 8},     {"resnet34", 8},
       {"resnet50", 8},     {"resnet18:stem=imagenet", 32},

@@ -257,6 +257,21 @@
     captions.append(element("span", "", `${name}, ${percent(sure)}`),
                     element("span", "", faults.thumb[fault] < 0 ? "its file is missing or changed" : `mutant, ${sureText(fault) || data.notANumber.name}`),
                     element("span", "", "difference"));
+    const players = element("div", "players");
+    if (data.sounds) {
+      const player = (source, what) => {
+        const audio = document.createElement("audio");
+        audio.controls = true;
+        audio.preload = "none";
+        audio.src = source;
+        audio.title = what;
+        return audio;
+      };
+      const wav = (text) => "data:audio/wav;base64," + text;
+      const seed = data.sounds.seeds[faults.seed[fault]], own = data.sounds.faults[fault];
+      players.append(seed ? player(wav(seed), "the original") : element("span", "hint", "not on this page"),
+                     player(own ? wav(own) : faults.file[fault], "the mutant"), element("span"));
+    }
     const steps = element("ol");
     for (const rule of rulesOf(fault)) steps.append(element("li", "", rule));
     const said = element("dl");
@@ -273,7 +288,7 @@
     back.addEventListener("click", () => look(position - 1));
     next.addEventListener("click", () => look(position + 1));
     walk.append(back, element("span", "hint", `${count(position + 1)} of ${count(chosen.length)}`), next);
-    dialog.replaceChildren(close, verdict(element("h3", "", `Fault ${faults.id[fault]}: `), fault), canvas, captions,
+    dialog.replaceChildren(close, verdict(element("h3", "", `Fault ${faults.id[fault]}: `), fault), canvas, captions, players,
       element("b", "", "Lineage"), steps, said, element("code", "", faults.file[fault]),
       element("p", "hint", (kind & 2 ? "kept by the guide" : "not kept by the guide") + (kind & 1 ? "" : "; the same image was found before") +
         (faults.cluster[fault] < 0 ? "" : `; in cluster ${faults.cluster[fault] + 1} of ${count(data.clusters[faults.cluster[fault]][0])}`)),

@@ -44,7 +44,7 @@ Measured some_faults(const CampaignReader& reader) {
     result.seeds.push_back(fault.seed);
   }
   if (tests.empty()) return result;
-  result.batch.type = SampleType::image(tests[0].size(0), tests[0].size(1), tests[0].size(2));
+  result.batch.type = reader.type();
   result.batch.tests = at::stack(tests);
   result.batch.originals = at::stack(originals);
   result.batch.labels = at::tensor(labels, at::kLong);
@@ -79,7 +79,7 @@ class QualitySection : public Section {
     Json rows = Json::array();
     if (!measured.confidence.empty()) {
       rows.push_back(row("acac", quality_metrics().at("acac").help, measured.confidence, measured.seeds));
-      for (const auto& metric : make_metrics("", SampleKind::image)) {
+      for (const auto& metric : make_metrics("", subject.reader.type().kind)) {
         MetricTraits traits = metric->traits();
         if (traits.reads != MetricReads::pixels || traits.of_all) continue;
         rows.push_back(row(metric->id(), metric->help(), metric->values(measured.batch, nullptr), measured.seeds));

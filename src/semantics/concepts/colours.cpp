@@ -39,7 +39,7 @@ Hue hue_of(float r, float g, float b) {
 }
 
 ConceptTest colour_test(const char* name, Hue wanted) {
-  return {{std::string(name) + " areas", name, Family::colour},
+  return {{std::string(name) + " areas", name, ConceptFamily::colour},
           [wanted](const Planes& planes, const Strengths&, const Cutoffs&) -> Present {
             return [&planes, wanted](std::size_t i) {
               return hue_of(planes.red[i], planes.green[i], planes.blue[i]) == wanted;
@@ -48,7 +48,7 @@ ConceptTest colour_test(const char* name, Hue wanted) {
 }
 
 ConceptTest grey_test(const char* name, float low, float high) {
-  return {{std::string(name) + " areas", name, Family::colour},
+  return {{std::string(name) + " areas", name, ConceptFamily::colour},
           [low, high](const Planes& planes, const Strengths&, const Cutoffs&) -> Present {
             return [&planes, low, high](std::size_t i) { return planes.light[i] >= low && planes.light[i] < high; };
           }};

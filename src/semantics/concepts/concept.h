@@ -44,12 +44,12 @@ struct Cutoff {
 Cutoff cutoff_of(Strength strength);
 using Cutoffs = std::array<float, kStrengths>;
 
-enum class Family { colour, edge, line, shape, texture };
+enum class ConceptFamily { colour, edge, line, shape, texture };
 
 struct Concept {
   std::string words;      // "vertical edges"
   std::string adjective;  // of colours: "red"; else empty
-  Family family;
+  ConceptFamily family;
 };
 
 // What is tested at every position of an image.

@@ -6,7 +6,7 @@ namespace {
 
 // `towards`: directions, as eighths of a turn, one bit each.
 ConceptTest edge_test(const char* words, unsigned towards) {
-  return {{words, "", Family::edge},
+  return {{words, "", ConceptFamily::edge},
           [towards](const Planes&, const Strengths& strengths, const Cutoffs& cutoffs) -> Present {
             const auto& strength = strengths.values[static_cast<std::size_t>(Strength::edge)];
             float cutoff = cutoffs[static_cast<std::size_t>(Strength::edge)];

@@ -5,7 +5,7 @@ namespace galvani {
 namespace {
 
 ConceptTest line_test(const char* words, Strength bright_or_dark, std::uint8_t along) {
-  return {{words, "", Family::line},
+  return {{words, "", ConceptFamily::line},
           [bright_or_dark, along](const Planes&, const Strengths& strengths, const Cutoffs& cutoffs) -> Present {
             const auto& strength = strengths.values[static_cast<std::size_t>(bright_or_dark)];
             float cutoff = cutoffs[static_cast<std::size_t>(bright_or_dark)];

@@ -15,7 +15,7 @@ namespace galvani {
 namespace {
 
 constexpr std::size_t kShortest = 3;
-constexpr std::size_t kLongest = 5;
+constexpr std::size_t kLongestPiece = 5;
 
 // FNV-1a, which is the same on every machine.
 std::uint64_t hash_of(std::string_view text) {
@@ -32,7 +32,7 @@ std::vector<std::string_view> pieces_of(const std::string& marked) {
   starts.push_back(marked.size());
   std::size_t characters = starts.size() - 1;
   std::vector<std::string_view> pieces = {marked};
-  for (std::size_t length = kShortest; length <= kLongest && length < characters; ++length) {
+  for (std::size_t length = kShortest; length <= kLongestPiece && length < characters; ++length) {
     for (std::size_t i = 0; i + length <= characters; ++i)
       pieces.push_back(std::string_view(marked).substr(starts[i], starts[i + length] - starts[i]));
   }

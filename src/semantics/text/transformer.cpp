@@ -14,7 +14,7 @@
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kLongest = 512;  // tokens, where nothing says otherwise
+constexpr std::int64_t kMostTokens = 512;  // tokens, where nothing says otherwise
 constexpr std::int64_t kPictureSide = 224;
 
 using Port = OnnxGraph::Port;
@@ -37,7 +37,7 @@ class TransformerEncoder : public TextEncoder {
     find_roles();
     find_output(output);
     longest_ = longest;
-    if (longest_ == 0) longest_ = tokenizer_.longest() > 0 ? tokenizer_.longest() : kLongest;
+    if (longest_ == 0) longest_ = tokenizer_.longest() > 0 ? tokenizer_.longest() : kMostTokens;
     if (length_ > 0) longest_ = std::min(longest_, length_);
     // What it gives for a word says how wide it is, and whether it runs at all.
     width_ = encode_one("a").numel();

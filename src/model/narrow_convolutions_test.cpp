@@ -1,0 +1,34 @@
+#include "model/narrow_convolutions.h"
+
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace galvani {
+namespace {
+
+TEST(NarrowConvolution, HasTheGradientOfTheConvolution) {
+  struct Case {
+    std::int64_t channels, groups, height, width;
+    std::vector<std::int64_t> kernel, stride, padding, dilation;
+  };
+  at::manual_seed(4);
+  for (const Case& c :
+       {Case{1, 1, 28, 28, {5, 5}, {1, 1}, {2, 2}, {1, 1}}, Case{3, 1, 33, 20, {3, 5}, {2, 3}, {1, 0}, {1, 1}},
+        Case{4, 2, 17, 18, {3, 3}, {2, 2}, {2, 3}, {2, 3}}, Case{2, 1, 9, 8, {4, 2}, {5, 3}, {0, 0}, {1, 1}}}) {
+    at::Tensor x = at::randn({3, c.channels, c.height, c.width}), bias = at::randn({6});
+    at::Tensor weight = at::randn({6, c.channels / c.groups, c.kernel[0], c.kernel[1]});
+    at::Tensor ours = x.clone().requires_grad_(true), theirs = x.clone().requires_grad_(true);
+    at::Tensor y = narrow_convolution(ours, weight, bias, c.stride, c.padding, c.dilation, c.groups);
+    at::Tensor expected = at::conv2d(theirs, weight, bias, c.stride, c.padding, c.dilation, c.groups);
+    EXPECT_TRUE(at::equal(y, expected));
+    at::Tensor along = at::randn_like(y);
+    at::Tensor found = torch::autograd::grad({(y * along).sum()}, {ours})[0];
+    at::Tensor right = torch::autograd::grad({(expected * along).sum()}, {theirs})[0];
+    ASSERT_EQ(found.sizes(), right.sizes());
+    EXPECT_TRUE(at::allclose(found, right, 1e-4, 1e-4)) << (found - right).abs().max();
+    EXPECT_GT(right.abs().max().item<double>(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace galvani

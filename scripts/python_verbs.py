@@ -57,6 +57,10 @@ def about(option):
     return text
 
 
+def name_of(words):
+    return "_".join(words).replace("-", "_")
+
+
 def wrapped(text, first, rest):
     return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False,
                          break_on_hyphens=False)
@@ -92,7 +96,7 @@ def function(words, verb):
     named = sorted((option for option in options if option["name"].startswith("-")),
                    key=lambda option: (option["group"] == "Common", option["group"].startswith(SHARED)))
     news = any(option["name"] == "--json-lines" for option in verb["options"])
-    lines = [f"def {'_'.join(words)}("]
+    lines = [f"def {name_of(words)}("]
     for option in positional:
         # What is not required may be left out, as on the command line.
         lines.append(f"    {argument(option)}: " + (hint(option) if option["required"] else f"{hint(option)} | None = None") + ",")
@@ -130,7 +134,7 @@ def main():
             "from __future__ import annotations", "",
             "from typing import Any, Callable, Literal, Sequence", "",
             "from galvani.calls import Inputs, Model, Text, call", "",
-            "__all__ = [" + ", ".join(json.dumps("_".join(words)) for words in made) + "]", ""]
+            "__all__ = [" + ", ".join(json.dumps(name_of(words)) for words in made) + "]", ""]
     for source in made.values():
         text += ["", source, ""]
     with open(output, "w", encoding="utf-8") as file:

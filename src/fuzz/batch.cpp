@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fuzz/fault_files.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
@@ -354,8 +355,9 @@ void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal,
     }
   }
   for_each_find([&](Find& find, const std::uint8_t* own) {
-    bool to_file = find.fault.id != 0 && find.fault.distinct;
-    if (find.input.id != 0 || to_file) find.png = encode_mutant(own, shape);
+    // Only the first process of a crew stores anything.
+    bool to_file = leads() && find.fault.id != 0 && find.fault.distinct;
+    if ((leads() && find.input.id != 0) || to_file) find.png = encode_mutant(own, shape);
   });
 }
 

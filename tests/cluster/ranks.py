@@ -32,7 +32,7 @@ VERBS = {
     "attack": ["attack", "model.onnx", "--data", "digits:test[0:100]", "--method", "pgd:steps=5", "--eps", "0.1", "-o", "{out}"],
 }
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-       "OMPI_MCA_hwloc_base_binding_policy": "none"}
+       "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_plm_rsh_agent": "sh"}  # all on this machine, whatever it has
 
 
 class Job(Workshop):
@@ -97,14 +97,18 @@ def without_times(said):
 def killed(job, kills, rng):
     """Ranks are killed at random, any of them; another number of ranks goes on."""
     settings = ["fuzz", "model.onnx", *DATA, "--guide", "kmnc", "--seed", 5, "--threads", 1, "-q"]
-    iterations = 240
+    iterations = 3000
     job.done(0, *settings, "--iterations", iterations, "-o", "whole")
     deaths = 0
     while True:
         size = rng.choice(SIZES)
         process = job.ranks(size, *settings, "--iterations", iterations, "-o", "cut")
         if deaths < kills:
-            time.sleep(rng.uniform(0.8, 4))
+            # At work, as a rule: there is a store.
+            begun = time.monotonic()
+            while not (job.folder / "cut" / "campaign.toml").exists() and process.poll() is None and time.monotonic() < begun + 60:
+                time.sleep(0.05)
+            time.sleep(rng.uniform(0.2, 3))
             found = [int(p) for p in subprocess.run(["pgrep", "-f", f"{job.binary} fuzz"], capture_output=True, text=True).stdout.split()]
             found = [p for p in found if p != process.pid and pathlib.Path(f"/proc/{p}/cwd").exists() and os.readlink(f"/proc/{p}/cwd") == str(job.folder)]
             if found:

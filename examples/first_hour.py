@@ -69,7 +69,7 @@ for epoch in range(2 if QUICK else 4):
 # %%
 network = galvani.Network.from_torch(module, images[:1])
 found = network.predict(test[:])
-print(network)
+print(f"{network.format}, {network.parameters:,} parameters, input {network.input_shape}, {network.classes} classes")
 print(f"{(found.predicted == test.labels).mean():.2%} of {len(test)} test images are right")
 print("layers that can be observed:", ", ".join(network.select_taps()))
 
@@ -120,8 +120,8 @@ show(None, "curve.svg")
 # %% [markdown]
 # ## Which inputs are worth a label?
 #
-# A pool without labels; the picks are those a person should look at first. Half of them are wrong, where one in twenty
-# of the pool is: compare the two figures.
+# A pool whose labels are not looked at; the picks are those a person should label first. Here the labels are known, so
+# that it can be said how many of the picks are wrong, and how many of the pool.
 
 # %%
 pool = galvani.Data("digits:test[1000:2000]")
@@ -145,13 +145,13 @@ show(None, "why.svg")
 # %% [markdown]
 # ## Can it be repaired?
 #
-# Retrained with the faults; a tenth of their seeds is held out, and the same training without the faults stands beside
-# it.
+# Retrained with the faults; the faults of some seeds are held out to measure on, and the same training without any
+# faults stands beside it.
 
 # %%
 repaired = galvani.repair(network, tests=[run], data=train, clean=test, output=os.path.join(folder, "repaired.pt"))
 for measured in repaired["sets"]:
-    print(f"{measured['kind']:10}", ", ".join(f"{name} {accuracy:.1%}" for name, accuracy in measured["accuracy"].items()))
+    print(f"{measured['kind']:16}", ", ".join(f"{name} {accuracy:.1%}" for name, accuracy in measured["accuracy"].items()))
 again = galvani.Network.load(os.path.join(folder, "repaired.pt"), input="1,28,28")
 before = np.stack([campaign.fault_image(fault["id"]) for fault in faults])
 right = again.predict(before).predicted == [fault["label"] for fault in faults]

@@ -71,6 +71,18 @@ std::string shape_text(const at::Tensor& tensor) {
   return fmt::format("({})", fmt::join(tensor.sizes(), ", "));
 }
 
+// Some rows at a time, for the answers take memory, too.
+void check_finite(const at::Tensor& inputs, const std::string& what) {
+  constexpr std::int64_t kRows = 256;
+  for (std::int64_t first = 0; first < inputs.size(0); first += kRows) {
+    at::Tensor rows = inputs.narrow(0, first, std::min(kRows, inputs.size(0) - first));
+    at::Tensor finite = rows.isfinite().flatten(1).all(1);
+    if (!finite.all().item<bool>())
+      bad_input("{}: input {} has values that are NaN or infinite", what,
+                first + finite.logical_not().nonzero()[0].item<std::int64_t>());
+  }
+}
+
 }  // namespace
 
 py::object to_python(const Json& value) {
@@ -142,12 +154,7 @@ at::Tensor to_inputs(const py::array& array, const std::string& what) {
   if (inputs.scalar_type() != whole && inputs.scalar_type() != at::kFloat)
     bad_input("{}: is of type {}, but must be {}, or float32 on the same scale of {}", what,
               numpy_name(inputs.scalar_type()), numpy_name(whole), sounds ? "-32768 to 32767" : "0 to 255");
-  if (inputs.is_floating_point()) {
-    at::Tensor finite = inputs.isfinite().flatten(1).all(1);
-    if (!finite.all().item<bool>())
-      bad_input("{}: input {} has values that are NaN or infinite", what,
-                finite.logical_not().nonzero()[0].item<std::int64_t>());
-  }
+  if (inputs.is_floating_point()) check_finite(inputs, what);
   return inputs.contiguous();
 }
 

@@ -16,7 +16,8 @@ WIDTH = 100
 LEFT_OUT = {"--json", "--json-lines", "--quiet", "--verbose", "--plain", "--list", "--fail-if", "--junit", "--operators"}
 # What a model or inputs are named with; objects may stand there, too.
 MODELS = {"model", "--model"}
-INPUTS = {"--data", "--train", "--test", "--originals", "--style", "--clean", "--tests", "--compare", "input", "--with"}
+OTHER_MODELS = {"--with"}
+INPUTS = {"--data", "--train", "--test", "--originals", "--style", "--clean", "--tests", "--compare", "input"}
 # Groups of options of every verb that runs a model.
 SHARED = ("Preprocessing", "Images and labels")
 HINTS = {"text": "Text", "texts": "Sequence[Text] | Text", "integer": "int", "number": "float", "flag": "bool"}
@@ -33,6 +34,8 @@ def argument(option):
 def hint(option):
     if option["name"] in MODELS:
         return "Model"
+    if option["name"] in OTHER_MODELS:
+        return "Sequence[Model] | Model"
     if option["name"] in INPUTS:
         return "Inputs" if option["kind"] == "text" else "Sequence[Inputs] | Inputs"
     if option["kind"] == "text" and option["choices"]:
@@ -45,11 +48,17 @@ def about(option):
     # Where the help speaks to a terminal.
     text = re.sub(r" \(see --list\)", "", text)
     text = re.sub(r"--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), text)
+    if option["name"] in MODELS:
+        text += ", or a galvani.Network"
     if option["range"]:
         text += f"; {option['range']}"
     if option["default"] not in (None, "", []) and "(default" not in text:
         text += f" (default: {option['default']})"
     return text
+
+
+def name_of(words):
+    return "_".join(words).replace("-", "_")
 
 
 def wrapped(text, first, rest):
@@ -60,6 +69,8 @@ def wrapped(text, first, rest):
 def docstring(words, verb, options):
     lines = [f'    """{verb["help"][0].upper() + verb["help"][1:]}.', ""]
     lines.append(f"    As `galvani {' '.join(words)}` does; the result is what its --json says.")
+    if any(option["name"] in INPUTS for option in options):
+        lines.append("    Inputs are a spec, a path, galvani.Data, an array, or a pair of arrays: inputs and labels.")
     groups = []
     for option in options:
         if option["group"] not in groups:
@@ -85,7 +96,7 @@ def function(words, verb):
     named = sorted((option for option in options if option["name"].startswith("-")),
                    key=lambda option: (option["group"] == "Common", option["group"].startswith(SHARED)))
     news = any(option["name"] == "--json-lines" for option in verb["options"])
-    lines = [f"def {'_'.join(words)}("]
+    lines = [f"def {name_of(words)}("]
     for option in positional:
         # What is not required may be left out, as on the command line.
         lines.append(f"    {argument(option)}: " + (hint(option) if option["required"] else f"{hint(option)} | None = None") + ",")
@@ -123,7 +134,7 @@ def main():
             "from __future__ import annotations", "",
             "from typing import Any, Callable, Literal, Sequence", "",
             "from galvani.calls import Inputs, Model, Text, call", "",
-            "__all__ = [" + ", ".join(json.dumps("_".join(words)) for words in made) + "]", ""]
+            "__all__ = [" + ", ".join(json.dumps(name_of(words)) for words in made) + "]", ""]
     for source in made.values():
         text += ["", source, ""]
     with open(output, "w", encoding="utf-8") as file:

@@ -20,4 +20,12 @@ from galvani.data import Data
 from galvani.errors import Error, InputError, InternalError, MachineError, UsageError
 from galvani.network import Network, Outputs, Predictions, Tap
 from galvani.pictures import Picture, sheet
-from galvani.verbs import *  # noqa: F401,F403 (one function for every verb)
+from galvani import verbs
+from galvani.verbs import *  # noqa: F403 (one function for every verb)
+
+__all__ = [
+    "Campaign", "Data", "Error", "Guide", "InputError", "InternalError", "Judged", "MachineError", "Network", "Outputs",
+    "Picture", "Predictions", "Seen", "Selector", "Tap", "UsageError", "add_generator", "add_guide", "add_selector",
+    "events", "log_level", "progress", "sheet", "threads",
+]
+__all__ += verbs.__all__

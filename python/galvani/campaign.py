@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,16 @@ from galvani import _galvani
 
 Rows = list[dict[str, Any]]
 Columns = dict[str, npt.NDArray[Any]]
+
+
+def _rows(read: Callable[[dict[str, Any], bool], Any], filter: dict[str, Any]) -> Rows:
+    rows: Rows = read(filter, False)
+    return rows
+
+
+def _columns(read: Callable[[dict[str, Any], bool], Any], filter: dict[str, Any]) -> Columns:
+    columns: Columns = read(filter, True)
+    return columns
 
 
 def _given(**filter: Any) -> dict[str, Any]:
@@ -54,32 +64,32 @@ class Campaign:
                distinct_only: bool = False, by_turns: bool = False, first: int = 1, most: int = 0) -> Rows:
         """Its faults, a dictionary each; `most` of them (0: all), from number `first` on. by_turns: one of every seed,
         then a second of each, and so on."""
-        return self._core.faults(_given(label=label, predicted=predicted, kept_only=kept_only,
-                                        distinct_only=distinct_only, by_turns=by_turns, first=first, most=most), False)
+        return _rows(self._core.faults, _given(label=label, predicted=predicted, kept_only=kept_only,
+                                               distinct_only=distinct_only, by_turns=by_turns, first=first, most=most))
 
     def fault_columns(self, *, label: int | None = None, predicted: int | None = None, kept_only: bool = False,
                       distinct_only: bool = False, by_turns: bool = False, first: int = 1, most: int = 0) -> Columns:
         """The same as a NumPy array for each column."""
-        return self._core.faults(_given(label=label, predicted=predicted, kept_only=kept_only,
-                                        distinct_only=distinct_only, by_turns=by_turns, first=first, most=most), True)
+        return _columns(self._core.faults, _given(label=label, predicted=predicted, kept_only=kept_only,
+                                               distinct_only=distinct_only, by_turns=by_turns, first=first, most=most))
 
     def inputs(self) -> Rows:
         """The mutants that its guide kept."""
-        return self._core.inputs({}, False)
+        return _rows(self._core.inputs, {})
 
     def input_columns(self) -> Columns:
-        return self._core.inputs({}, True)
+        return _columns(self._core.inputs, {})
 
     def seeds(self) -> Rows:
         """What it started from."""
-        return self._core.seeds({}, False)
+        return _rows(self._core.seeds, {})
 
     def seed_columns(self) -> Columns:
-        return self._core.seeds({}, True)
+        return _columns(self._core.seeds, {})
 
     def timeline(self) -> Columns:
         """Its counters after every batch, the first row before the first one."""
-        return self._core.timeline({}, True)
+        return _columns(self._core.timeline, {})
 
     def fault_image(self, fault: int) -> npt.NDArray[np.uint8]:
         """(C, H, W) uint8, read from the fault's file."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import io
 import os
 from dataclasses import dataclass
@@ -102,8 +103,7 @@ class Network:
         """A module of torch, as it is now, in evaluation mode: traced with `example`, a batch of what it takes, and
         kept as TorchScript in `path` (default: a file in the cache folder). `options` are those of load; by default
         the bytes 0 to 255 of an image become 0 to 1."""
-        import torch  # of python3-torch, which nothing else needs
-
+        torch: Any = importlib.import_module("torch")  # of python3-torch, which nothing else needs
         if not isinstance(example, torch.Tensor) or example.dim() < 3:
             raise UsageError("example must be a batch of inputs as the module takes them, such as torch.zeros(1, 3, 32, 32)")
         training = module.training

@@ -20,6 +20,9 @@ class Picture:
     def _repr_png_(self) -> bytes:
         return self.png
 
+    def __repr__(self) -> str:
+        return f"<galvani.Picture, {len(self.png)} bytes>"
+
     def save(self, path: str | os.PathLike[str]) -> None:
         with open(path, "wb") as file:
             file.write(self.png)

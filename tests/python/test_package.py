@@ -2,6 +2,7 @@
 import ast
 import importlib.util
 import inspect
+import json
 import os
 import pathlib
 import pydoc
@@ -34,7 +35,8 @@ with galvani.Campaign("run") as run:
 
 class Mine:
     def decide(self, batch: galvani.Judged) -> npt.ArrayLike:
-        return batch.logits.max(1) - batch.logits.mean(1)
+        gains: npt.NDArray[np.float32] = batch.logits.max(1) - batch.logits.mean(1)
+        return gains
 
 
 galvani.add_guide("mine", Mine)
@@ -89,3 +91,21 @@ class Package(Case):
         done = subprocess.run([sys.executable, SOURCE / "examples/first_hour.py", "--quick"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("repaired", done.stdout)
+
+    def test_the_notebook_is_the_program_and_has_its_pictures(self):
+        notebook = SOURCE / "examples/first_hour.ipynb"
+        done = subprocess.run([sys.executable, SOURCE / "scripts/make_notebook.py", SOURCE / "examples/first_hour.py", notebook,
+                               "--same"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = [kind for cell in json.loads(notebook.read_text())["cells"] for output in cell.get("outputs", [])
+                 for kind in output.get("data", {})]
+        self.assertEqual([shown.count("image/png"), shown.count("image/svg+xml")], [2, 2])
+
+    @unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("ipykernel") and
+                         importlib.util.find_spec("nbconvert"), "python3-torch, python3-ipykernel or nbconvert is not installed")
+    def test_the_notebook_runs(self):
+        done = subprocess.run([sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", os.getcwd(),
+                               SOURCE / "examples/first_hour.ipynb"], capture_output=True, text=True,
+                              env={**os.environ, "FIRST_HOUR": "quick"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("repaired network", pathlib.Path("first_hour.ipynb").read_text())

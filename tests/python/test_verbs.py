@@ -37,10 +37,16 @@ TABLE = [
     ("repair", ["eight.onnx"], dict(tests=["run"], data=TRAIN, clean=TEST, epochs=1, output="repaired.onnx")),
     ("mutate", [], dict(data="digits:test[0:3]", mutators="rotation", output="sheet.png")),
     ("compare", ["run", "run-noise"], {}),
+    ("transfer", ["run"], dict(models=["one.onnx"])),
+    ("features", ["eight.onnx"], dict(data="digits:test[0:60]", tests=["run"], most=40)),
+    ("data export", ["digits:test[0:5]"], dict(output="exported", to="folder")),
     ("data info", ["digits:test[0:50]"], {}),
     ("data list", [], {}),
     ("model list", [], {}),
 ]
+
+# What needs the network outside, or minutes.
+LEFT_OUT = {"data_get", "model_get", "model_similarity", "calibrate", "train_captioner", "train_generator"}
 
 
 def words_of(verb, positional, options):
@@ -78,7 +84,7 @@ class Verbs(Case):
                 function = getattr(galvani, verb.replace(" ", "_"))
                 if verb == "explain" and len(positional) > 1:
                     called = function(positional[0], positional[1:], **options)
-                elif verb == "compare":
+                elif verb in ("compare", "transfer"):
                     called = function(positional, **options)
                 else:
                     called = function(*positional, **options)
@@ -87,6 +93,10 @@ class Verbs(Case):
                 self.assertEqual(without_folder(told(called), os.getcwd()),
                                  without_folder(told(typed), os.path.join(here, "typed")))
         os.chdir(here)
+
+    def test_no_verb_is_forgotten(self):
+        looked_at = {verb.replace(" ", "_") for verb, _, _ in TABLE}
+        self.assertEqual(set(galvani.verbs.__all__) - LEFT_OUT, looked_at)
 
     def test_a_network_and_arrays_say_the_same_as_their_files(self):
         network = galvani.Network.load("eight.onnx")

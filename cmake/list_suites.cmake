@@ -1,13 +1,33 @@
-# Asks a test program (PROGRAM) for its suites and writes a CTest entry for each into LIST, so that CTest runs them side
-# by side and names the one that fails. Not one for each case: a process takes most of a second to load LibTorch.
+# Asks a test program (PROGRAM) for its suites and writes a CTest entry for every few of them into LIST, so that CTest runs
+# them side by side. Not one for each: a process takes half a second to load LibTorch, longer than most suites take.
+set(most 6)
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" lines "${text}")
 set(entries "")
+set(suites "")
 foreach(line IN LISTS lines)
   if(line MATCHES "^([A-Za-z0-9_/]+)\\.")
-    set(name "${ROOM}.${CMAKE_MATCH_1}")
-    string(APPEND entries "add_test([=[${name}]=] [=[${PROGRAM}]=] [=[--gtest_filter=${CMAKE_MATCH_1}.*]=])\n"
-      "set_tests_properties([=[${name}]=] PROPERTIES ENVIRONMENT [=[GALVANI_CACHE=${CACHE}]=])\n")
+    list(APPEND suites ${CMAKE_MATCH_1})
   endif()
 endforeach()
+while(suites)
+  list(SUBLIST suites 0 ${most} some)
+  list(LENGTH some count)
+  list(LENGTH suites left)
+  if(count EQUAL left)
+    set(suites "")
+  else()
+    list(SUBLIST suites ${count} -1 suites)
+  endif()
+  list(GET some 0 first)
+  list(GET some -1 last)
+  set(name "${ROOM}.${first}")
+  if(count GREATER 1)
+    string(APPEND name "-${last}")
+  endif()
+  list(TRANSFORM some APPEND ".*")
+  list(JOIN some ":" filter)
+  string(APPEND entries "add_test([=[${name}]=] [=[${PROGRAM}]=] [=[--gtest_filter=${filter}]=])\n"
+    "set_tests_properties([=[${name}]=] PROPERTIES ENVIRONMENT [=[GALVANI_CACHE=${CACHE}]=])\n")
+endwhile()
 file(WRITE ${LIST} "${entries}")

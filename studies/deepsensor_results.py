@@ -219,4 +219,4 @@ def write(study, output, scale, amounts, found, missing):
     if picture.exists():
         (output / "deepsensor-features.svg").write_text(picture.read_text())
     common.write_csv(output / "deepsensor.csv", ["part", "seed", "method", "input", "errors", "categories", "passes"], rows_of(found))
-    common.fill(output / "deepsensor.md", "Excitable neurons as a guide", TITLES, parts, {"features": ["deepsensor-features.svg"]})
+    common.fill(output / "deepsensor.md", "Excitable neurons as a guide", TITLES, parts, {"features": ["deepsensor-features.svg"]} if picture.exists() else {})

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "campaign_flags.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
@@ -268,6 +269,10 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
       stopped = e;
     }
   }
+  if (!leads()) {
+    if (stopped) throw Error(*stopped);
+    return;
+  }
   CampaignReader reader(flags.folder);
   Robustness result = robustness_of(reader);
   if (!flags.plot.empty()) write_file(flags.plot, robustness_svg(result));
@@ -298,11 +303,14 @@ void add_attack_verb(Verb& app, Common& common) {
       "  galvani attack --list\n"
       "  galvani attack -o adv                                    goes on with what was stopped\n"
       "The folder is a campaign's: replay, report, stats, faults and export read it.");
-  runs_models(verb, common, [flags] {
-    if (flags->folder.empty() && !flags->model.model.empty())
-      flags->folder = usual_folder(flags->model.model, "attack");
-    return Confinement{{flags->folder}, {flags->gates.junit, flags->plot}};
-  });
+  runs_models(
+      verb, common,
+      [flags] {
+        if (flags->folder.empty() && !flags->model.model.empty())
+          flags->folder = usual_folder(flags->model.model, "attack");
+        return Confinement{{flags->folder}, {flags->gates.junit, flags->plot}};
+      },
+      Processes::many);
   has_news(verb, common);
   flags->model.add_to(verb, /*required=*/false);
   verb.add_option("--data", flags->data, "labelled inputs; those the model gets right are attacked");

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
@@ -18,13 +19,16 @@ namespace galvani::cli {
 namespace fs = std::filesystem;
 
 std::string usual_folder(const std::string& model, const std::string& what) {
-  std::time_t now = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&now, &local);
-  std::array<char, 32> date{};
-  std::strftime(date.data(), date.size(), "%Y%m%d-%H%M%S", &local);
-  std::string stem = fs::path(model).stem().string() + (what.empty() ? "" : "-" + what);
-  return (fs::path("galvani-runs") / (stem + "-" + date.data())).string();
+  // Processes of one job may look at the clock a second apart.
+  return made_by_first([&] {
+    std::time_t now = std::time(nullptr);
+    std::tm local{};
+    ::localtime_r(&now, &local);
+    std::array<char, 32> date{};
+    std::strftime(date.data(), date.size(), "%Y%m%d-%H%M%S", &local);
+    std::string stem = fs::path(model).stem().string() + (what.empty() ? "" : "-" + what);
+    return (fs::path("galvani-runs") / (stem + "-" + date.data())).string();
+  });
 }
 
 void use_execution_of(const std::string& folder, Network::Options& options) {
@@ -36,6 +40,7 @@ void use_execution_of(const std::string& folder, Network::Options& options) {
 }
 
 void say_base(const Common& common, const std::string& folder, const Network& network, const std::string& data) {
+  if (!leads()) return;
   CampaignReader begun(folder);
   SeedFigures base = begun.seed_figures();
   if (!common.json) say("{}\n", base_text(begun.record(), base));

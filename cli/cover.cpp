@@ -351,11 +351,14 @@ void add_cover_verb(Verb& app, Common& common) {
       "  galvani cover lenet5.onnx --data pool/ --originals mnist:test --criteria dpd:describe=neurons.json\n"
       "  galvani cover --list");
   flags->model.add_to(verb, /*required=*/false);
-  runs_models(verb, common, [flags] {
-    Confinement outputs{{}, {flags->csv, flags->plot, flags->save_state, flags->gates.junit}};
-    (is_file_name(flags->minimised) ? outputs.files : outputs.folders).emplace_back(flags->minimised);
-    return outputs;
-  });
+  runs_models(
+      verb, common,
+      [flags] {
+        Confinement outputs{{}, {flags->csv, flags->plot, flags->save_state, flags->gates.junit}};
+        (is_file_name(flags->minimised) ? outputs.files : outputs.folders).emplace_back(flags->minimised);
+        return outputs;
+      },
+      Processes::many);
   flags->neurons.add_to(verb);
   flags->profile.add_to(verb);
   verb.add_option("--data", flags->data, "inputs to measure");

@@ -163,7 +163,8 @@ void add_describe_verb(Verb& app, Common& common) {
                 "  galvani describe resnet20.onnx --data cifar10:train --layers conv1,layer3.*\n"
                 "  galvani describe m.onnx --data photos/ --describer formula:length=3 --exemplars m.exemplars\n"
                 "  galvani describe --list");
-  runs_models(verb, common, [flags] { return flags->outputs(); });
+  runs_models(
+      verb, common, [flags] { return flags->outputs(); }, Processes::many);
   flags->model.add_to(verb, /*required=*/false);
   verb.add_option("--data", flags->data, "inputs to look at them with: the training data, if they are at hand");
   verb.add_option("--layers", flags->layers, "how many convolutions, evenly chosen; or layers by name").show_default();

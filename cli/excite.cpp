@@ -401,7 +401,12 @@ void add_excite_verb(Verb& app, Common& common) {
                          "  galvani excite lenet5.onnx --tests run1 --by permutation:pairs=64 -o values.csv\n"
                          "  galvani excite lenet1.onnx --data mnist:test --taps 'conv*' --by path --against exact\n"
                          "  galvani excite --list");
-  runs_models(verb, common, [flags] { return Confinement{{}, {flags->picture, flags->output}}; });
+  runs_models(
+      verb, common,
+      [flags] {
+        return Confinement{{}, {flags->picture, flags->output}};
+      },
+      Processes::many);
   flags->model.add_to(verb, /*required=*/false);
   verb.add_option("--data", flags->data, "labelled inputs; those the model gets right are changed");
   verb.add_option("--change", flags->changes,

@@ -11,6 +11,7 @@
 
 #include "campaign_flags.h"
 #include "coverage_flags.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
@@ -282,6 +283,10 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     }
   }
 
+  if (!leads()) {
+    if (stopped) throw Error(*stopped);
+    return;
+  }
   CampaignReader reader(flags.folder);
   CampaignSummary summary = summarise(reader);
   if (common.json) {
@@ -324,10 +329,13 @@ void add_fuzz_verb(Verb& app, Common& common) {
       "  galvani fuzz --list\n"
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
-  runs_models(verb, common, [flags] {
-    if (flags->folder.empty() && !flags->model.model.empty()) flags->folder = usual_folder(flags->model.model);
-    return Confinement{{flags->folder}, {flags->gates.junit}};
-  });
+  runs_models(
+      verb, common,
+      [flags] {
+        if (flags->folder.empty() && !flags->model.model.empty()) flags->folder = usual_folder(flags->model.model);
+        return Confinement{{flags->folder}, {flags->gates.junit}};
+      },
+      Processes::many);
   has_news(verb, common);
   flags->model.add_to(verb, /*required=*/false);
   flags->neurons.add_to(verb);

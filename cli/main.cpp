@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/limits.h"
 #include "galvani/base/log.h"
+#include "galvani/cluster/mpi.h"
 #include "verb.h"
 
 namespace galvani::cli {
@@ -92,25 +95,46 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace galvani::cli
 
+namespace galvani::cli {
+namespace {
+
+// What a run ends with.
+struct Ending {
+  int exit_code = 0;
+  std::string sentence;  // empty: all is well
+};
+
+Ending ending_of(const std::function<int()>& work) {
+  auto say = [](log::Level level, const std::string& sentence, int code) {
+    log::write(level, sentence);
+    return Ending{code, sentence};
+  };
+  try {
+    return {work(), ""};
+  } catch (const Error& e) {
+    // Who asked to stop made no mistake.
+    bool asked = e.code() == ErrorCode::interrupted;
+    return say(asked ? log::Level::info : log::Level::error, e.what(), exit_code_of(e.code()));
+  } catch (const std::bad_alloc&) {
+    return say(log::Level::error, "out of memory", 4);
+  } catch (const c10::Error& e) {
+    return say(log::Level::error, std::string("LibTorch: ") + e.what_without_backtrace(), 70);
+  } catch (const std::exception& e) {
+    return say(log::Level::error, e.what(), 70);
+  }
+}
+
+}  // namespace
+}  // namespace galvani::cli
+
 int main(int argc, char** argv) {
-  using galvani::log::Level;
   galvani::install_interrupt_handler();
   galvani::set_step_end_handler(galvani::cli::end_step);
-  try {
+  std::unique_ptr<galvani::MpiJob> job;
+  galvani::cli::Ending ending = galvani::cli::ending_of([&] {
+    job = std::make_unique<galvani::MpiJob>(argc, argv);
     return galvani::cli::run(argc, argv);
-  } catch (const galvani::Error& e) {
-    // Who asked to stop made no mistake.
-    bool asked = e.code() == galvani::ErrorCode::interrupted;
-    galvani::log::write(asked ? Level::info : Level::error, e.what());
-    return galvani::cli::exit_code_of(e.code());
-  } catch (const std::bad_alloc&) {
-    galvani::log::write(Level::error, "out of memory");
-    return 4;
-  } catch (const c10::Error& e) {
-    galvani::log::write(Level::error, std::string("LibTorch: ") + e.what_without_backtrace());
-    return 70;
-  } catch (const std::exception& e) {
-    galvani::log::write(Level::error, e.what());
-    return 70;
-  }
+  });
+  if (job) job->leave(ending.exit_code, ending.sentence);
+  return ending.exit_code;
 }

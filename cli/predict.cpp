@@ -203,7 +203,12 @@ void add_predict_verb(Verb& app, Common& common) {
   Verb& verb = make_verb(app, common, "predict", "write predicted labels and probabilities as CSV or JSON",
                          "  galvani predict lenet5.onnx --data digits:test -o predictions.csv\n"
                          "  galvani predict lenet5.onnx --data photos/ --json");
-  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output, flags->gates.junit}}; });
+  runs_models(
+      verb, common,
+      [flags] {
+        return Confinement{{}, {flags->output, flags->gates.junit}};
+      },
+      Processes::many);
   flags->model.add_to(verb);
   verb.add_option("--data", flags->data, "inputs to predict").required();
   verb.add_option("-o,--output", flags->output, "file to write (default: standard output)");

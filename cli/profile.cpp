@@ -51,7 +51,12 @@ void add_profile_verb(Verb& app, Common& common) {
   Verb& verb = make_verb(app, common, "profile", "learn from training data what coverage criteria compare with",
                          "  galvani profile lenet5.onnx --data mnist:train -o lenet5.profile\n"
                          "  galvani profile lenet5.onnx --data mnist:train --criteria kmnc,dsc:tap=fc1 -o p.profile");
-  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output}}; });
+  runs_models(
+      verb, common,
+      [flags] {
+        return Confinement{{}, {flags->output}};
+      },
+      Processes::many);
   flags->model.add_to(verb);
   flags->neurons.add_to(verb);
   verb.add_option("--data", flags->data, "training data").required();

@@ -234,7 +234,12 @@ void add_quality_verb(Verb& app, Common& common) {
                 "  galvani quality lenet5.onnx --data mnist:test --clever --inputs 20\n"
                 "  galvani quality --list");
   flags->model.add_to(verb, /*required=*/false);
-  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output, flags->gates.junit}}; });
+  runs_models(
+      verb, common,
+      [flags] {
+        return Confinement{{}, {flags->output, flags->gates.junit}};
+      },
+      Processes::many);
   verb.add_option("--tests", flags->tests, "a campaign's folder; with --originals, any inputs");
   verb.add_option("--originals", flags->originals, "what --tests were made of: as many, in the same order");
   verb.add_option("--metrics", flags->metrics, "metrics with options, such as acac,ric:quality=75 (default: all)");

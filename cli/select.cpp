@@ -304,9 +304,13 @@ void add_select_verb(Verb& app, Common& common) {
       "  galvani select lenet5.onnx --data pool/ --train mnist:train --by gini,nss,dsa,datis --evaluate --repeats 5\n"
       "  galvani select --list");
   flags->model.add_to(verb, /*required=*/false);
-  runs_models(verb, common, [flags] {
-    return Confinement{{flags->copy_to}, {flags->output, flags->sheet, flags->report, flags->plot, flags->gates.junit}};
-  });
+  runs_models(
+      verb, common,
+      [flags] {
+        return Confinement{{flags->copy_to},
+                           {flags->output, flags->sheet, flags->report, flags->plot, flags->gates.junit}};
+      },
+      Processes::many);
   verb.add_option("--data", flags->data, "the pool: inputs to choose from");
   verb.add_option("--train", flags->train, "training data, for selectors that compare with them");
   verb.add_option("--originals", flags->originals, "what the inputs of the pool were made of: as many, in its order");

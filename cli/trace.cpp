@@ -96,7 +96,12 @@ void add_trace_verb(Verb& app, Common& common) {
   Verb& verb = make_verb(app, common, "trace", "write what the neurons say about inputs, for NumPy and others",
                          "  galvani trace lenet5.onnx --data mnist:test -o traces.npz\n"
                          "  galvani trace lenet5.onnx --data mnist:test --scores lsa,dsa --profile p -o t.npz");
-  runs_models(verb, common, [flags] { return Confinement{{}, {flags->output}}; });
+  runs_models(
+      verb, common,
+      [flags] {
+        return Confinement{{}, {flags->output}};
+      },
+      Processes::many);
   flags->model.add_to(verb);
   flags->neurons.add_to(verb);
   flags->profile.add_to(verb);

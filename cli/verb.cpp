@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/log.h"
@@ -26,6 +27,13 @@ void apply(Common& common) {
   init_runtime();
 }
 
+void refuse_crew() {
+  if (crew() != nullptr)
+    bad_usage(
+        "this verb is the work of one process, so leave mpirun away; several can share attack, cover, describe, "
+        "excite, fuzz, predict, profile, quality, select and trace");
+}
+
 void start_workers(const Common& common) {
   if (common.threads > 0) set_workers(common.threads);
 }
@@ -34,6 +42,7 @@ void raise_wall(Confinement wanted) {
   for (auto* paths : {&wanted.files, &wanted.folders})
     paths->erase(std::remove(paths->begin(), paths->end(), std::filesystem::path()), paths->end());
   wanted.folders.push_back(cache_folder());
+  if (Crew* all = crew(); all != nullptr && !all->folder().empty()) wanted.folders.push_back(all->folder());
   Confined wall = confine(wanted);
   // Temporary files have to be where something may be written; SQLite makes some, too.
   if (wall.active) ::setenv("TMPDIR", cache_folder().c_str(), 1);
@@ -69,6 +78,7 @@ Verb& make_verb(Verb& parent, Common& common, const std::string& name, const std
   verb.add_flag("-v,--verbose", common.verbose, "say more").group("Common");
   verb.ready([&common, &verb] {
     verb.refuse_empty();
+    refuse_crew();
     apply(common);
     start_workers(common);
   });
@@ -80,11 +90,13 @@ void has_news(Verb& verb, Common& common) {
       .group("Common");
 }
 
-void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs) {
-  verb.ready([&common, &verb, outputs = std::move(outputs)] {
+void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs, Processes processes) {
+  verb.ready([&common, &verb, outputs = std::move(outputs), processes] {
     verb.refuse_empty();
+    if (processes == Processes::one) refuse_crew();
     apply(common);
     Confinement wanted = outputs();
+    if (!leads()) wanted = {};
     for (const auto& file : wanted.files) {
       if (!file.empty()) check_output(file);
     }

@@ -57,7 +57,9 @@ void has_news(Verb& verb, Common& common);
 
 // For a verb that runs models: from then on the process may write what `outputs` names, asked once the options are
 // known, and the cache, and nothing else (docs/security.md). Empty paths do not count.
-void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs);
+enum class Processes { one, many };
+void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs,
+                 Processes processes = Processes::one);
 
 // All of them.
 void add_verbs(Verb& app, Common& common);

@@ -147,6 +147,12 @@ class Study:
     def _run(self, command):
         if self._stopping:
             raise StudyError("stopped")
+        code, out, err = self._call(command)
+        if code != 0:
+            raise StudyError(f"galvani {' '.join(command)}: exit code {code}\n{err.strip()}")
+        return json.loads(out)
+
+    def _call(self, command):
         process = subprocess.Popen([str(self.galvani), *command], cwd=self.work, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         with self._lock:
@@ -154,9 +160,7 @@ class Study:
         out, err = process.communicate()
         with self._lock:
             self._running.discard(process)
-        if process.returncode != 0:
-            raise StudyError(f"galvani {' '.join(command)}: exit code {process.returncode}\n{err.strip()}")
-        return json.loads(out)
+        return process.returncode, out, err
 
     def _stop(self, waiting):
         self._stopping = True

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "base/shared_interrupt.h"
 #include "base/temporary_name.h"
 #include "galvani/base/error.h"
 
@@ -11,6 +12,8 @@ namespace galvani {
 namespace {
 
 volatile std::sig_atomic_t asked_by = 0;
+bool by_agreement = false;
+volatile std::sig_atomic_t agreed_on = 0;
 
 void on_signal(int signal) {
   if (asked_by == 0) {
@@ -40,13 +43,24 @@ void request_interrupt(int signal) {
   if (asked_by == 0) asked_by = signal;
 }
 bool interrupted() {
-  return asked_by != 0;
+  return interrupt_signal() != 0;
 }
 int interrupt_signal() {
-  return asked_by;
+  return by_agreement ? agreed_on : asked_by;
 }
 void clear_interrupt() {
   asked_by = 0;
+  agreed_on = 0;
+}
+
+void agree_on_interrupts() {
+  by_agreement = true;
+}
+int own_interrupt_signal() {
+  return asked_by;
+}
+void set_agreed_interrupt(int signal) {
+  agreed_on = signal;
 }
 
 void check_interrupt() {

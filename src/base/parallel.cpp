@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/worker_task.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 
 namespace galvani {
@@ -26,6 +28,10 @@ void use_single_threaded_kernels() {
 }
 
 }  // namespace
+
+bool inside_worker_task() {
+  return inside_task;
+}
 
 struct WorkerPool::Impl {
   std::vector<std::thread> threads;
@@ -128,11 +134,18 @@ std::unique_ptr<WorkerPool>& pool() {
   static std::unique_ptr<WorkerPool> instance;
   return instance;
 }
+int usual_workers = 0;  // 0: the number of cores
 }  // namespace
 
 WorkerPool& workers() {
-  if (!pool()) set_workers(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  if (!pool())
+    set_workers(usual_workers > 0 ? usual_workers
+                                  : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   return *pool();
+}
+
+void set_usual_workers(int n) {
+  usual_workers = n;
 }
 
 void set_workers(int n) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fuzz/fault_files.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
@@ -360,8 +361,9 @@ void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal,
     }
   }
   for_each_find([&](Find& find, const std::uint8_t* own) {
+    // Only the first process of a crew stores anything.
     bool to_file = find.fault.id != 0 && find.fault.distinct;
-    if (find.input.id != 0 || to_file) find.encoded = encode_mutant(own, type_);
+    if (leads() && (find.input.id != 0 || to_file)) find.encoded = encode_mutant(own, type_);
   });
 }
 

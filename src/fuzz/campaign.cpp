@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <optional>
+#include <sstream>
 
 #include "fuzz/batch.h"
 #include "fuzz/fault_files.h"
@@ -13,12 +15,14 @@
 #include "fuzz/images.h"
 #include "fuzz/probe.h"
 #include "fuzz/record.h"
+#include "fuzz/rows.h"
 #include "fuzz/seal.h"
 #include "fuzz/seeds.h"
+#include "fuzz/shared_store.h"
 #include "fuzz/staging.h"
 #include "fuzz/state.h"
-#include "fuzz/store.h"
 #include "galvani/base/archive.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
@@ -56,12 +60,12 @@ struct Campaign::Impl {
   Impl(const fs::path& where, const CampaignSettings& settings, const CampaignSubject& subject,
        const CampaignOptions& given)
       : folder(where),
-        lock(where),
+        lock(leads() ? std::make_unique<FolderLock>(where) : nullptr),
         options(given),
         tracer(subject.tracer),
         data(subject.data),
         profile(subject.profile) {
-    if (is_campaign(folder)) {
+    if (made_by_first([&] { return std::string(is_campaign(folder) ? "exists" : ""); }) == "exists") {
       open(settings, subject);
     } else {
       create(settings, subject);
@@ -140,6 +144,11 @@ struct Campaign::Impl {
     beginning.classes = class_names;
     beginning.counters = state->counters;
     beginning.totals = totals_value(state->yields, state->picks);
+    if (leads()) begin(beginning);
+    open_store();
+  }
+
+  void begin(const Beginning& beginning) {
     begin_folder(folder);
     keep_profile();
     Store::create(folder, beginning);
@@ -148,7 +157,6 @@ struct Campaign::Impl {
     write_file(staging.path("campaign.toml"), record.to_toml());
     staging.place("campaign.toml");
     end_beginning(folder);
-    open_store();
   }
 
   // The guide's state after it, which stays with the campaign.
@@ -182,12 +190,7 @@ struct Campaign::Impl {
   void open(const CampaignSettings& settings, const CampaignSubject& subject) {
     record = CampaignRecord::from_toml(folder / "campaign.toml");
     resumed = true;
-    CampaignReader reader(folder);
-    Seeds seeds;
-    seeds.records = reader.seeds();
-    if (seeds.records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
-    for (YieldRecord& yield : reader.by_class()) class_names.push_back(std::move(yield.name));
-    for (const SeedRecord& seed : seeds.records) seeds.images.push_back(reader.image(seed.id));
+    Seeds seeds = stored_seeds();
     make_generator(record.settings, subject, seeds);
     CampaignRecord now = make_record(settings, subject);
     now.generator_sha256 = generator->files_sha256();
@@ -199,21 +202,58 @@ struct Campaign::Impl {
     chosen = &seeds;
     check_probe(record.probe, probe(), folder.string());
     chosen = nullptr;
-    end_beginning(folder);
-    make_subfolders(folder);
-    if (!fs::exists(stored_profile(folder))) keep_profile();
+    if (leads()) {
+      end_beginning(folder);
+      make_subfolders(folder);
+      if (!fs::exists(stored_profile(folder))) keep_profile();
+    }
     open_store();
-    restore_files(reader);
+    if (leads()) {
+      WorkAlone alone;
+      restore_files(CampaignReader(folder));
+    }
     resume();
+  }
+
+  // Seeds and class names, as the first process reads them.
+  Seeds stored_seeds() {
+    std::string bytes = made_by_first([&] {
+      CampaignReader reader(folder);
+      std::vector<SeedRecord> records = reader.seeds();
+      if (records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
+      ArchiveWriter out;
+      out.put(reader.type().str());
+      out.put(static_cast<std::uint64_t>(records.size()));
+      for (const SeedRecord& seed : records) {
+        put_fields(out, seed);
+        at::Tensor image = reader.image(seed.id).contiguous();
+        out.put(std::string_view(static_cast<const char*>(image.data_ptr()), image.nbytes()));
+      }
+      for (const YieldRecord& yield : reader.by_class()) out.put(yield.name);
+      return out.bytes();
+    });
+    Seeds seeds;
+    ArchiveReader in(bytes, folder.string());
+    SampleType type = SampleType::parse(in.get_text(), folder.string());
+    seeds.records.resize(in.get<std::uint64_t>());
+    for (SeedRecord& seed : seeds.records) {
+      get_fields(in, seed);
+      std::string values = in.get_text(type.bytes());
+      seeds.images.push_back(at::empty(type.shape, type.dtype()));
+      if (values.size() != type.bytes()) in.broken("holds a seed of another size");
+      std::memcpy(seeds.images.back().data_ptr(), values.data(), values.size());
+    }
+    while (!in.rest().empty()) class_names.push_back(in.get_text());
+    return seeds;
   }
 
   // Files of faults that a power failure or a hasty hand took: a lineage says what was in them.
   void restore_files(const CampaignReader& reader) {
     std::int64_t restored = 0;
-    for (const FaultRecord& fault : store->lost_files()) {
+    for (const FaultRecord& fault : store->own().lost_files()) {
       at::Tensor image = made_again(reader, fault);
       if (!image.defined()) continue;
-      store->restore_file(fault, encode_mutant(image.data_ptr(), data.type()));
+      store->own().restore_file(fault, encode_mutant(image.data_ptr(), data.type()));
       ++restored;
     }
     if (restored > 0) log::info("{}: {} lost files of faults were made again", folder.string(), restored);
@@ -244,7 +284,9 @@ struct Campaign::Impl {
   void resume() {
     std::int64_t last = store->last_batch();
     base_seconds = store->seconds();
-    for (std::int64_t batch : snapshots->batches()) {
+    std::string listed = made_by_first([&] { return fmt::format("{}", fmt::join(snapshots->batches(), " ")); });
+    std::istringstream batches(listed);
+    for (std::int64_t batch = 0; batches >> batch;) {
       if (batch > last) continue;
       try {
         std::unique_ptr<Guide> guide = fresh_guide();
@@ -313,7 +355,8 @@ struct Campaign::Impl {
   double seconds() const { return base_seconds + since(session_start); }
 
   void snapshot() {
-    if (state->counters.batches == snapshot_batch) return;
+    if (!leads() || state->counters.batches == snapshot_batch) return;
+    WorkAlone alone;
     snapshots->save(*state, store->chain(state->counters.batches));
     snapshot_batch = state->counters.batches;
     snapshot_time = Clock::now();
@@ -324,10 +367,21 @@ struct Campaign::Impl {
   // Everything is in files that can be compared byte for byte.
   void end_session() {
     snapshot();
-    if (store->checkpoint()) write_seal(folder, store->last_batch());
+    seal();
   }
 
+  void seal() {
+    if (!leads()) return;
+    WorkAlone alone;
+    if (store->own().checkpoint()) write_seal(folder, store->last_batch());
+  }
+
+  // By the clock of the first process.
   std::string reached(const Budget& budget) const {
+    return made_by_first([&] { return own_reached(budget); });
+  }
+
+  std::string own_reached(const Budget& budget) const {
     const CampaignCounters& c = state->counters;
     if (budget.iterations > 0 && c.iterations >= budget.iterations)
       return fmt::format("{} iterations are done", format_count(c.iterations));
@@ -346,17 +400,22 @@ struct Campaign::Impl {
     status.folder = folder.string();
     status.budget = budget;
     status.resumed = resumed;
-    status.seeds = static_cast<std::int64_t>(store->seeds().size());
-    status.wrong_seeds = store->wrong_seeds();
+    status.seeds = store->seeds();
     status.repeat_until = store->last_batch();
+    if (leads()) tell_past();
+    update_status();
+  }
+
+  // What is told of earlier sessions.
+  void tell_past() {
+    status.wrong_seeds = store->own().wrong_seeds();
     CampaignReader reader(folder);
     status.history = reader.timeline(CampaignStatus::kHistory / 2);
     status.not_a_number = summarise(reader).not_a_number;
-    std::int64_t last = store->last_fault();
+    std::int64_t last = store->own().last_fault();
     FaultFilter filter;
     filter.first = std::max<std::int64_t>(1, last - static_cast<std::int64_t>(CampaignStatus::kRecent) + 1);
     for (FaultRecord& fault : reader.faults(filter)) status.recent.insert(status.recent.begin(), std::move(fault));
-    update_status();
   }
 
   void update_status() {
@@ -410,7 +469,7 @@ struct Campaign::Impl {
       return runner->run(*state);
     } catch (const Error& e) {
       if (e.code() != ErrorCode::interrupted) throw;
-      if (store->checkpoint()) write_seal(folder, store->last_batch());
+      seal();
       fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
            folder.string(), format_count(done));
     }
@@ -439,6 +498,7 @@ struct Campaign::Impl {
       BatchRecord batch = run_batch();
       std::vector<std::int64_t> pick_counts;
       for (std::int64_t id : batch.picks) pick_counts.push_back(state->corpus.at(id).picks);
+      check_crew_agrees(batch.totals, fmt::format("{}: batch {}", folder.string(), batch.counters.batches));
       store->add(batch, state->yields, pick_counts, seconds());
       note_batch(batch, since(start), state->counters.valid - valid_before);
       update_status();
@@ -474,7 +534,7 @@ struct Campaign::Impl {
   }
 
   fs::path folder;
-  FolderLock lock;
+  std::unique_ptr<FolderLock> lock;  // of the first process
   CampaignOptions options;
   Tracer& tracer;
   const Dataset& data;
@@ -483,7 +543,7 @@ struct Campaign::Impl {
   CampaignRecord record;
   bool resumed = false;
   const Seeds* chosen = nullptr;  // while there is no store to fetch them from
-  std::optional<Store> store;
+  std::optional<SharedStore> store;
   std::optional<Snapshots> snapshots;
   std::unique_ptr<Generator> generator;
   std::unique_ptr<CampaignState> state;
@@ -501,7 +561,7 @@ Campaign::Campaign(const fs::path& folder, const CampaignSettings& settings, con
                    const CampaignOptions& options) {
   check_settings(settings);
   check_fits(subject.tracer.network(), subject.data.images, subject.data.name);
-  check_folder(folder);
+  if (leads()) check_folder(folder);
   impl_ = std::make_unique<Impl>(folder, settings, subject, options);
 }
 
@@ -512,7 +572,7 @@ const CampaignRecord& Campaign::record() const {
 }
 
 std::string Campaign::run(const Budget& budget, const std::vector<Listener*>& listeners) {
-  return impl_->run(budget, listeners);
+  return impl_->run(budget, leads() ? listeners : std::vector<Listener*>());
 }
 
 }  // namespace galvani

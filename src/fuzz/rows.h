@@ -8,6 +8,7 @@
 
 #include "fuzz/batch_record.h"
 #include "fuzz/sqlite.h"
+#include "galvani/base/archive.h"
 #include "galvani/fuzz/records.h"
 
 namespace galvani {
@@ -71,6 +72,25 @@ void for_each_field(Record& r, Visit&& visit) {
 inline bool is_later_column(std::string_view column) {
   return column == "origin" || column == "unrepeatable" || column == "figures" || column == "metadata" ||
          column == "passes" || column == "source" || column == "change";
+}
+
+// The fields of a record one after the other, in an archive of ours.
+template <class Record>
+void put_fields(ArchiveWriter& out, const Record& record) {
+  for_each_field(record, [&](const char*, const auto& value) { out.put(value); });
+}
+// `later`: whether columns that version 2 did not have are there.
+template <class Record>
+void get_fields(ArchiveReader& in, Record& record, bool later = true) {
+  for_each_field(record, [&](const char* column, auto& value) {
+    if (!later && is_later_column(column)) return;
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, std::string>) {
+      value = in.get_text();
+    } else {
+      value = in.get<T>();
+    }
+  });
 }
 
 // "id, parent, ...", or "inputs.id, inputs.parent, ..." of a table.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <type_traits>
 
 #include "fuzz/rows.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/rng.h"
 
@@ -19,33 +19,15 @@ constexpr std::uint32_t kOldestSnapshot = 2;
 constexpr std::size_t kKeptSnapshots = 2;
 constexpr std::string_view kPrefix = "snapshot-";
 
-template <class Record>
-void put(ArchiveWriter& out, const Record& record) {
-  for_each_field(record, [&](const char*, const auto& value) { out.put(value); });
-}
-
-template <class Record>
-void get(ArchiveReader& in, Record& record, std::uint32_t version = kSnapshotVersion) {
-  for_each_field(record, [&](const char* column, auto& value) {
-    if (version == kOldestSnapshot && is_later_column(column)) return;
-    using T = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<T, std::string>) {
-      value = in.get_text();
-    } else {
-      value = in.get<T>();
-    }
-  });
-}
-
 void put_yields(ArchiveWriter& out, const std::vector<YieldRecord>& yields) {
   out.put(static_cast<std::uint64_t>(yields.size()));
-  for (const YieldRecord& yield : yields) put(out, yield);
+  for (const YieldRecord& yield : yields) put_fields(out, yield);
 }
 
 std::vector<YieldRecord> get_yields(ArchiveReader& in) {
   std::vector<YieldRecord> result;
   auto n = in.get<std::uint64_t>();
-  for (std::uint64_t i = 0; i < n; ++i) get(in, result.emplace_back());
+  for (std::uint64_t i = 0; i < n; ++i) get_fields(in, result.emplace_back());
   return result;
 }
 
@@ -84,7 +66,7 @@ void Snapshots::save(const CampaignState& state, const std::string& chain) const
   ArchiveWriter out;
   out.put(campaign_);
   out.put(chain);
-  put(out, state.counters);
+  put_fields(out, state.counters);
   out.put(state.last_kept);
   put_yields(out, state.yields.kinds);
   put_yields(out, state.yields.classes);
@@ -104,7 +86,7 @@ void Snapshots::read_head(ArchiveReader& in, std::uint32_t version, std::int64_t
                           CampaignCounters& counters) const {
   if (in.get_text() != campaign_) in.broken("belongs to another campaign");
   if (in.get_text() != chain) in.broken("was taken of a state that is not in the store");
-  get(in, counters, version);
+  get_fields(in, counters, version > kOldestSnapshot);
   if (counters.batches != batch) in.broken("belongs to another batch");
 }
 
@@ -118,9 +100,15 @@ void Snapshots::check(std::int64_t batch, const std::string& chain) const {
 
 Snapshots::Loaded Snapshots::load(std::int64_t batch, const std::string& chain, Guide& guide) const {
   fs::path file = path(batch);
-  std::uint32_t version = kOldestSnapshot;
-  std::string payload = read_sealed(file, kSnapshotKind, kSnapshotVersion, &version);
-  ArchiveReader in(payload, file.string());
+  std::string bytes = made_by_first([&] {
+    std::uint32_t found = kOldestSnapshot;
+    ArchiveWriter out;
+    std::string payload = read_sealed(file, kSnapshotKind, kSnapshotVersion, &found);
+    out.put(found);
+    return out.bytes() + payload;
+  });
+  ArchiveReader in(bytes, file.string());
+  auto version = in.get<std::uint32_t>();
   Loaded loaded;
   read_head(in, version, batch, chain, loaded.counters);
   loaded.last_kept = in.get<std::int64_t>();

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
-#include "galvani/base/parallel.h"
 #include "model/network_impl.h"
+#include "model/packed.h"
 #include "model/random_layers.h"
 
 namespace galvani {
@@ -42,7 +43,8 @@ std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Applicati
   std::int64_t micro = form.micro_batch;
   std::vector<std::vector<at::Tensor>> pieces(static_cast<std::size_t>((n + micro - 1) / micro));
   try {
-    workers().run(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t piece, int) {
+    CrewWork work(static_cast<std::int64_t>(pieces.size()));
+    work.run([&](std::int64_t piece, int) {
       c10::InferenceMode inference;
       std::int64_t first = piece * micro;
       std::int64_t count = std::min(micro, n - first);
@@ -57,6 +59,7 @@ std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Applicati
         pieces[static_cast<std::size_t>(piece)].push_back(value.narrow(0, 0, count).contiguous());
       }
     });
+    if (work.cut()) share_pieces(work, pieces, 1);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {

@@ -4,13 +4,15 @@
 #include <torch/script.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/log.h"
-#include "galvani/base/parallel.h"
 #include "model/graph_tools.h"
 #include "model/limits.h"
 #include "model/network_impl.h"
+#include "model/packed.h"
 #include "model/random_layers.h"
 
 namespace galvani {
@@ -97,17 +99,34 @@ class Run {
     std::int64_t tasks = (n_ + cut_.span - 1) / cut_.span;
     std::int64_t pieces_of_task = (cut_.span + cut_.rows - 1) / cut_.rows;
     pieces_.resize(static_cast<std::size_t>(tasks * pieces_of_task));
-    workers().run(tasks, [&](std::int64_t task, int) {
+    CrewWork work(tasks);
+    work.run([&](std::int64_t task, int) {
       std::int64_t last = std::min((task + 1) * cut_.span, n_);
       std::int64_t piece = task * pieces_of_task;
       for (std::int64_t first = task * cut_.span; first < last; first += cut_.rows)
         run_piece(first, std::min(cut_.rows, last - first), pieces_[static_cast<std::size_t>(piece++)]);
     });
+    if (work.cut() && n_ > 0) exchange(work, pieces_of_task);
     join();
     return std::move(outputs_);
   }
 
  private:
+  // What other processes have computed.
+  void exchange(const CrewWork& work, std::int64_t pieces_of_task) {
+    auto share = [&](const at::Tensor& rows) {
+      if (rows.defined()) work.share(rows.data_ptr(), rows.nbytes() / static_cast<std::size_t>(n_), cut_.span, n_);
+    };
+    share(outputs_.logits);
+    share(outputs_.objective);
+    share(outputs_.input_gradient);
+    for (const auto* list : {&outputs_.taps, &outputs_.tap_gradients, &outputs_.mask_gradients}) {
+      for (const at::Tensor& rows : *list) share(rows);
+    }
+    if (request_.reducer || !request_.layer_inputs.empty())
+      share_pieces(work, pieces_, static_cast<std::size_t>(pieces_of_task));
+  }
+
   // Where the rows of all micro-batches are gathered.
   void allocate() {
     for (int tap : request_.taps) {
@@ -559,8 +578,16 @@ Execution execution_of(Network& network, bool alone) {
 }
 
 const Execution& Network::execution() {
-  if (impl_->execution.micro_batch == 0) impl_->execution = tuned_execution(*impl_);
-  return impl_->execution;
+  if (impl_->execution.micro_batch != 0) return impl_->execution;
+  // Measured by one process for all of them.
+  std::string chosen = made_by_first([&] {
+    Execution best = tuned_execution(*impl_);
+    return fmt::format("{} {} {}", best.micro_batch, int{best.channels_last}, int{best.fused});
+  });
+  std::istringstream in(chosen);
+  Execution& execution = impl_->execution;
+  in >> execution.micro_batch >> execution.channels_last >> execution.fused;
+  return execution;
 }
 
 }  // namespace galvani

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
-#include "galvani/base/parallel.h"
 #include "galvani/data/snr.h"
 
 namespace galvani {
@@ -185,12 +186,19 @@ Mutants MutationEngine::mutate(const std::vector<Parent>& parents) const {
   result.each.resize(parents.size());
   auto* images = static_cast<std::uint8_t*>(result.images.data_ptr());
   auto* references = static_cast<std::uint8_t*>(result.references.data_ptr());
-  workers().run((n + kChunk - 1) / kChunk, [&](std::int64_t chunk, int) {
+  CrewWork work((n + kChunk - 1) / kChunk);
+  work.run([&](std::int64_t chunk, int) {
     for (std::int64_t i = chunk * kChunk; i < std::min(n, (chunk + 1) * kChunk); ++i) {
       auto at = static_cast<std::size_t>(i);
       result.each[at] = mutate_one(parents[at], images + at * type_.bytes(), references + at * type_.bytes());
     }
   });
+  if (work.cut()) {
+    static_assert(std::is_trivially_copyable_v<Mutant>);
+    work.share(images, type_.bytes(), kChunk, n);
+    work.share(references, type_.bytes(), kChunk, n);
+    work.share(result.each.data(), sizeof(Mutant), kChunk, n);
+  }
   return result;
 }
 

@@ -37,7 +37,7 @@ class ExplainTest : public ::testing::Test {
                    at::full({n}, target, at::kLong));
   }
 
-  testing::Subject subject_;
+  testing::FuzzedSubject subject_;
   Descriptions descriptions_;
 };
 

@@ -4,6 +4,7 @@
 usage: tests/e2e/run.py BINARY [WORDS]    with WORDS only the checks whose names contain them
        tests/e2e/run.py BINARY --prepare FOLDER            makes the models that the checks look at
        tests/e2e/run.py BINARY --models FOLDER --topic T   the checks of one topic, with models made before
+       ... --stand-by LIBRARY                              calls are forked from a binary that is started once (tests/stand_by)
 
 Everything happens in a temporary folder, the cache too. Prints a line per check, exits 1 if one failed. CTest runs the
 topics side by side.
@@ -40,11 +41,12 @@ import xml.etree.ElementTree
 import zipfile
 import zlib
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stand_by"))
+from stand_by import Result, Standing  # noqa: E402
+
 LIMIT = 120  # seconds for one command; far above what any takes
 TRAIN = ["--data", "digits:train[0:2000]", "--test", "digits:test[0:500]"]
 TEST = ["--data", "digits:test[0:300]"]
-
-Result = collections.namedtuple("Result", "code out err")
 
 
 class Failure(Exception):
@@ -63,16 +65,22 @@ def expect_equal(found, wanted, what):
 class Workshop:
     """The temporary folder, and the binary run inside it."""
 
-    def __init__(self, binary, folder):
+    def __init__(self, binary, folder, stand_by=None):
         self.binary = str(pathlib.Path(binary).resolve())
         self.folder = pathlib.Path(folder)
         self.environment = dict(os.environ, GALVANI_CACHE=str(self.folder / "cache"))
+        self.standing = Standing(self.binary, stand_by, LIMIT) if stand_by else None
 
     def start(self, *arguments):
         return subprocess.Popen([self.binary, *map(str, arguments)], cwd=self.folder, env=self.environment, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 
     def run(self, *arguments):
+        if self.standing:
+            try:
+                return self.standing.run(arguments, self.folder, self.environment)
+            except TimeoutError:
+                raise Failure(f"took more than {LIMIT} s: {' '.join(map(str, arguments))}") from None
         process = self.start(*arguments)
         try:
             out, err = process.communicate(timeout=LIMIT)
@@ -291,7 +299,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("trace", "trace"), ("report", "report"), ("compare", "compare"),
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
                     ("repair", "repair"), ("select", "select"), ("describe", "describe"), ("explain", "explain"),
-                    ("calibrate", "calibrate"), ("excite", "excite"), ("train-captioner", "train-captioner")], helps)
+                    ("calibrate", "calibrate"), ("excite", "excite"), ("features", "features"), ("train-captioner", "train-captioner")], helps)
 
 
 @check("every verb has a help check")
@@ -2795,6 +2803,37 @@ def _(w):
     expect_equal([g["inputs"] for g in alone["groups"]], [5], "the inputs of a campaign")
 
 
+@check("features: neighbours by group, and a map")
+def _(w):
+    for i, at in enumerate(("corners", "inside")):
+        w.done("fuzz", "eight.onnx", "--data", "digits:test[0:30]", "--generator", f"noise:eps=0.5,at={at}", "--guide", "none", "--energy", 10, "--iterations", 30,
+               "--seeds", 30, "-o", f"noisy-{at}")
+    command = ["features", "eight.onnx", "--data", "digits:test[0:60]", "--tests", "noisy-corners", "--most", 40, "--steps", 60]
+    said = w.done(*command, "--picture", "map.svg", "-o", "map.csv", "--json").out
+    found = json.loads(said)
+    benign, noisy = found["groups"]
+    expect_equal([benign["inputs"], noisy["name"], found["layer"], found["width"]], [40, "noisy-corners", "the input of fc3", 84], "what was looked at")
+    for group in found["groups"]:
+        expect(abs(sum(group["neighbours_in"]) - 1) < 1e-9, f"neighbours add up to {sum(group['neighbours_in'])}")
+    # Noise at the corners of so large a ball is a place of its own; digits lie among their like.
+    expect(noisy["neighbours_in"][1] > 0.6 and benign["same_label"] > 0.6 and noisy["same_verdict"] > noisy["same_label"], str(found["groups"]))
+    rows = list(csv.DictReader((w / "map.csv").open()))
+    expect_equal([len(rows), len({row["group"] for row in rows})], [benign["inputs"] + noisy["inputs"], 2], "the rows of the table")
+    expect_equal((w / "map.svg").read_text().count('r="2.6"'), 2 * len(rows), "the points of the picture")
+    expect_equal(xml.etree.ElementTree.parse(w / "map.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg", "the picture")
+    expect_equal(w.done(*command, "--picture", "map.svg", "-o", "map-1.csv", "--json", "--threads", 1).out, said, "the same on one thread")
+    expect_equal((w / "map-1.csv").read_bytes(), (w / "map.csv").read_bytes(), "the same map on one thread")
+    fast = json.loads(w.done(*command, "--exact", 0, "-o", "map-2.csv", "--json").out)["tsne"]
+    expect([fast["exact"], found["tsne"]["exact"]] == [False, True] and abs(fast["divergence"] - found["tsne"]["divergence"]) < 0.5, str(fast))
+    text = w.done(*command, "--tests", "noisy-corners", "noisy-inside").out
+    for words in ("near in noisy-inside", "by chance", "input of fc3"):
+        expect(words in text, f"does not say {words!r}")
+    w.refused(2, "features", "eight.onnx", names="--data")
+    w.refused(3, *command[:3], "digits:test[0:5]", "-q", names="too few")
+    w.refused(2, *command, "--layer", "conv*", "-q", names="names 2 taps")
+    w.refused(3, *command, "--tests", "no-such-run", "-q", names="no-such-run")
+
+
 @check("excite: estimators against each other")
 def _(w):
     for name in ("exact", "permutation", "regression", "path"):
@@ -3325,6 +3364,7 @@ HABITS = [
     Habit("profile", "model", ["profile", "{input}", *TEST, "--criteria", "kmnc", "-o", "{output}"]),
     Habit("trace", "model", ["trace", "{input}", *TEST, "-o", "{output}"]),
     Habit("excite", "model", ["excite", "{input}", "--data", "digits:test[0:8]", "--change", "noise:eps=0.5", "--taps", "fc3", "-o", "{output}"]),
+    Habit("features", "model", ["features", "{input}", *TEST, "--neighbours", 2, "--steps", 3, "-o", "{output}"]),
     Habit("train", "data", ["train", "lenet1", "--data", "{input}", "--epochs", 1, "-o", "{output}"]),
     Habit("train-generator", "data", ["train-generator", "--data", "{input}", *TINY[:4], "--epochs", 1, "--epoch-images", 8, "--sheets", "none",
                                       "-o", "{output}"]),
@@ -3508,10 +3548,14 @@ def main():
     parser.add_argument("--prepare", type=pathlib.Path)
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--topic")
+    parser.add_argument("--stand-by", type=pathlib.Path)
     options = parser.parse_args()
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="galvani-e2e.") as folder:
-        count, failed = run_all(Workshop(options.binary, folder), options)
+        workshop = Workshop(options.binary, folder, options.stand_by)
+        count, failed = run_all(workshop, options)
+        if workshop.standing:
+            workshop.standing.close()
         if options.prepare and not failed:
             shutil.rmtree(options.prepare, ignore_errors=True)
             shutil.copytree(folder, options.prepare)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs studies (all, unless some are named) at their smallest scale and looks at what they wrote; then once more, when no step may be run again.
 
-usage: tests/studies/smoke.py GALVANI [STUDY...]
+usage: tests/studies/smoke.py GALVANI [STUDY...] [--stand-by LIBRARY]      (tests/stand_by: starts the binary once)
 """
+import argparse
 import csv
 import pathlib
 import re
@@ -13,6 +14,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 WANTED = {
+    "deepsensor": ["deepsensor.md", "deepsensor.csv", "deepsensor-features.svg"],
     "nsgen": ["nsgen.md", "nsgen.csv", "nsgen-layers.svg"],
     "guides": ["guides.md", "guides.csv", "guides.svg"],
     "nss": ["nss.md", "nss.csv", "nss-rates.svg"],
@@ -26,8 +28,31 @@ def expect(what, message):
         sys.exit(f"FAIL: {message}")
 
 
-def run(name, galvani, folder):
-    command = [sys.executable, ROOT / "studies" / f"{name}.py", "--scale", "smoke", "--galvani", galvani, "--work", folder / name, "-o",
+# A study whose calls are forked from binaries that stand by.
+STANDING = """
+import os, pathlib, runpy, sys
+root, library, script = map(pathlib.Path, sys.argv[1:4])
+sys.path[:0] = [str(root / "studies"), str(root / "tests/stand_by")]
+import common, stand_by
+standing = []
+def call(self, command):
+    if not standing:
+        standing.append(stand_by.Standing(self.galvani, library))
+    return standing[0].run(command, self.work, os.environ)
+common.Study._call = call
+sys.argv[:] = sys.argv[3:]
+try:
+    runpy.run_path(str(script), run_name="__main__")
+finally:
+    for each in standing:
+        each.close()
+"""
+
+
+def run(name, galvani, folder, library):
+    script = ROOT / "studies" / f"{name}.py"
+    start = ["-c", STANDING, ROOT, library, script] if library else [script]
+    command = [sys.executable, *start, "--scale", "smoke", "--galvani", galvani, "--work", folder / name, "-o",
                folder / f"{name}-results"]
     done = subprocess.run(command, capture_output=True, text=True)
     expect(done.returncode == 0, f"{name}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr}")
@@ -71,6 +96,18 @@ def check_nss(folder):
     expect(sum(rates["fused"]) > sum(rates["random"]) and sum(rates["gini"]) > sum(rates["random"]), "selection is no better than chance")
 
 
+def check_deepsensor(folder):
+    text = (folder / "deepsensor.md").read_text()
+    for name in ("setting", "guide", "categories", "neurons", "table3", "table4", "parameters", "retrained", "features"):
+        part = text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name} -->")[0]
+        expect("|" in part and "not measured" not in part.lower(), f"nothing of {name}")
+    rows = [row for row in csv.DictReader((folder / "deepsensor.csv").open()) if row["part"] == "guide"]
+    broken = {method: sum(int(row["errors"]) > 0 for row in rows if row["method"] == method) for method in ("pgd", "noise")}
+    expect(broken["pgd"] > broken["noise"], f"PGD does not beat noise: {broken}")
+    passes = {row["method"]: float(row["passes"]) for row in rows}
+    expect(abs(passes["swarm-loss"] / passes["deepsensor"] - 1) < 0.25, f"passes are not equal: {passes}")
+
+
 def check_cagfuzz(folder):
     text = (folder / "cagfuzz.md").read_text()
     for name in ("setting", "errors", "campaigns", "transfer", "retrained", "continued"):
@@ -81,27 +118,31 @@ def check_cagfuzz(folder):
     expect(int(rows["CAGFuzz, halves, 0.9"]["valid"]) <= int(rows["CAGFuzz, halves, -1"]["valid"]), "a threshold lets more through")
 
 
-CHECKS = {"cagfuzz": check_cagfuzz, "nss": check_nss, "revisiting": check_revisiting}
+CHECKS = {"cagfuzz": check_cagfuzz, "deepsensor": check_deepsensor, "nss": check_nss, "revisiting": check_revisiting}
 
 
-def check(name, galvani, folder):
-    run(name, galvani, folder)
+def check(name, galvani, folder, library):
+    run(name, galvani, folder, library)
     results = folder / f"{name}-results"
     for file in WANTED[name]:
         check_file(results / file)
     before = (results / f"{name}.md").read_bytes()
-    again = run(name, galvani, folder)
+    again = run(name, galvani, folder, library)
     expect(not re.search(r"^ *[\d.]+ s  ", again, re.MULTILINE), f"{name}: steps were run again:\n{again}")
     expect((results / f"{name}.md").read_bytes() == before, f"{name}: the second time it says something else")
     CHECKS.get(name, lambda _: None)(results)
 
 
 def main():
-    galvani, names = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:] or list(WANTED)
-    for name in names:
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("galvani", type=pathlib.Path)
+    parser.add_argument("studies", nargs="*")
+    parser.add_argument("--stand-by", type=pathlib.Path)
+    given = parser.parse_args()
+    for name in given.studies or WANTED:
         expect(name in WANTED, f"there is no study '{name}'; there are {', '.join(WANTED)}")
         with tempfile.TemporaryDirectory() as where:
-            check(name, galvani, pathlib.Path(where))
+            check(name, given.galvani.resolve(), pathlib.Path(where), given.stand_by)
     print("ok")
 
 

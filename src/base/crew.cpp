@@ -1,0 +1,169 @@
+#include "galvani/base/crew.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+#include "base/shared_interrupt.h"
+#include "base/worker_task.h"
+#include "galvani/base/archive.h"
+#include "galvani/base/error.h"
+#include "galvani/base/files.h"
+#include "galvani/base/interrupt.h"
+#include "galvani/base/parallel.h"
+
+namespace galvani {
+namespace {
+
+std::unique_ptr<Crew>& current_crew() {
+  static std::unique_ptr<Crew> instance;
+  return instance;
+}
+
+// alignas: as in parallel.cpp.
+alignas(16) thread_local int working_alone = 0;
+
+std::int64_t crew_calls = 0;  // of CrewWork::run: the same in all processes at the same place
+
+// An error on its way to the others. Not every exception is ours: `foreign` ones are told by their text.
+struct CrewFailure {
+  static constexpr std::int64_t kNone = -1;
+  static constexpr std::int64_t kForeign = -2;
+  std::int64_t code = kNone;
+  std::string text;
+
+  std::string packed() const {
+    ArchiveWriter out;
+    out.put(code);
+    out.put(text);
+    return out.bytes();
+  }
+  static CrewFailure unpacked(const std::string& bytes) {
+    ArchiveReader in(bytes, "another process");
+    CrewFailure failure;
+    failure.code = in.get<std::int64_t>();
+    failure.text = in.get_text();
+    return failure;
+  }
+  [[noreturn]] void raise() const {
+    if (code == kForeign) throw std::runtime_error(text);
+    throw Error(static_cast<ErrorCode>(code), text);
+  }
+};
+
+CrewFailure failure_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    return {static_cast<std::int64_t>(e.code()), e.what()};
+  } catch (const std::exception& e) {
+    return {CrewFailure::kForeign, e.what()};
+  }
+  return {};
+}
+
+}  // namespace
+
+Crew* crew() {
+  return working_alone > 0 || inside_worker_task() ? nullptr : current_crew().get();
+}
+
+void set_crew(std::unique_ptr<Crew> crew) {
+  current_crew() = std::move(crew);
+  if (current_crew()) agree_on_interrupts();
+}
+
+bool leads() {
+  return !current_crew() || current_crew()->rank() == 0;
+}
+
+WorkAlone::WorkAlone() {
+  ++working_alone;
+}
+WorkAlone::~WorkAlone() {
+  --working_alone;
+}
+
+std::string made_by_first(const std::function<std::string()>& make) {
+  Crew* all = crew();
+  if (all == nullptr) return make();
+  std::string text;
+  CrewFailure failure;
+  if (all->rank() == 0) {
+    WorkAlone alone;
+    failure = failure_of([&] { text = make(); });
+  }
+  failure = CrewFailure::unpacked(all->broadcast(failure.packed()));
+  if (failure.code != CrewFailure::kNone) failure.raise();
+  return all->broadcast(text);
+}
+
+CrewWork::CrewWork(std::int64_t tasks) : tasks_(tasks), crew_(crew()) {}
+
+std::int64_t CrewWork::end_of(int rank) const {
+  return rank < 0 ? 0 : tasks_ * (rank + 1) / crew_->size();
+}
+
+void CrewWork::run(const std::function<void(std::int64_t, int)>& task) const {
+  if (crew_ == nullptr) {
+    workers().run(tasks_, task);
+    return;
+  }
+  std::int64_t first = end_of(crew_->rank() - 1);
+  std::int64_t last = end_of(crew_->rank());
+  CrewFailure failure = failure_of(
+      [&] { workers().run(last - first, [&](std::int64_t index, int worker) { task(first + index, worker); }); });
+  // One small exchange tells whether all came to the same place, whether all went well, and whether anyone was asked to
+  // stop.
+  std::int64_t place = (++crew_calls << 24) + tasks_ % (1 << 24);
+  std::vector<std::int64_t> agreed =
+      crew_->largest({failure.code == CrewFailure::kNone ? 0 : 1, own_interrupt_signal(), place, -place});
+  if (agreed[2] != -agreed[3])
+    fail(ErrorCode::internal, "the processes of this job have come to do different work, which they must not");
+  if (agreed[1] != 0) set_agreed_interrupt(static_cast<int>(agreed[1]));
+  if (agreed[0] == 0) return;
+  for (const std::string& bytes : crew_->gather(failure.packed())) {
+    CrewFailure theirs = CrewFailure::unpacked(bytes);
+    if (theirs.code != CrewFailure::kNone) theirs.raise();
+  }
+}
+
+void CrewWork::share(void* values, std::size_t row_bytes, std::int64_t span, std::int64_t rows) const {
+  std::vector<std::int64_t> ends;
+  for (int rank = 0; rank < crew_->size(); ++rank) ends.push_back(std::min(end_of(rank) * span, rows));
+  crew_->share_rows(values, row_bytes, ends);
+}
+
+void CrewWork::share(std::vector<std::string>& texts) const {
+  ArchiveWriter own;
+  for (std::int64_t i = end_of(crew_->rank() - 1); i < end_of(crew_->rank()); ++i)
+    own.put(texts[static_cast<std::size_t>(i)]);
+  std::vector<std::string> all = crew_->gather(own.bytes());
+  for (int rank = 0; rank < crew_->size(); ++rank) {
+    const std::string& bytes = all[static_cast<std::size_t>(rank)];
+    ArchiveReader in(bytes, "another process");
+    for (std::int64_t i = end_of(rank - 1); i < end_of(rank); ++i)
+      texts[static_cast<std::size_t>(i)] = in.get_text(bytes.size());
+  }
+}
+
+void check_crew_agrees(const std::string& value, const std::string& what) {
+  Crew* all = crew();
+  if (all == nullptr) return;
+  std::string hash = sha256(value);
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = 0; i < 16; i += 8) {
+    auto part = static_cast<std::int64_t>(std::stoull(hash.substr(i, 8), nullptr, 16));
+    numbers.insert(numbers.end(), {part, -part});
+  }
+  std::vector<std::int64_t> agreed = all->largest(numbers);
+  if (agreed[0] != -agreed[1] || agreed[2] != -agreed[3])
+    fail(ErrorCode::environment,
+         "{} is not the same in all processes of this job; do they run on different kinds of processors, or with other "
+         "versions of the libraries?",
+         what);
+}
+
+}  // namespace galvani

@@ -1,0 +1,81 @@
+"""The binary, started once and forked for every call (stand_by.cpp): most of a short call is its start."""
+import collections
+import concurrent.futures
+import os
+import queue
+import signal
+import socket
+import struct
+import subprocess
+
+Result = collections.namedtuple("Result", "code out err")
+
+
+class StandBy:
+    """Takes one call at a time."""
+
+    def __init__(self, binary, library, limit=None):
+        self.binary = str(binary)
+        self.socket, theirs = socket.socketpair()
+        self.socket.settimeout(limit)
+        environment = dict(os.environ, LD_PRELOAD=str(library), GALVANI_STAND_BY=str(theirs.fileno()))
+        self.process = subprocess.Popen([self.binary], env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        theirs.close()
+
+    def run(self, arguments, folder, environment):
+        """As the binary would run in this folder; TimeoutError after the limit in seconds."""
+        command = [self.binary, *map(str, arguments)]
+        words = [str(folder), str(len(command)), *command, *(f"{key}={value}" for key, value in environment.items())]
+        text = b"".join(os.fsencode(word) + b"\0" for word in words)
+        ends = [os.pipe(), os.pipe()]
+        with open(os.devnull, "rb") as nothing:
+            socket.send_fds(self.socket, [struct.pack("=I", len(text))], [nothing.fileno(), ends[0][1], ends[1][1]])
+        for _, write in ends:
+            os.close(write)
+        self.socket.sendall(text)
+        number = self._told()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            said = [pool.submit(lambda read=read: open(read, encoding="utf-8").read()) for read, _ in ends]
+            try:
+                end = self._told()
+            except TimeoutError:
+                os.kill(number, signal.SIGKILL)
+                self._told()
+                raise
+            out, err = (future.result() for future in said)
+        return Result(os.waitstatus_to_exitcode(end), out, err)
+
+    def close(self):
+        self.socket.close()
+        self.process.wait()
+
+    def _told(self):
+        text = b""
+        while len(text) < 4:
+            part = self.socket.recv(4 - len(text))
+            if not part:
+                raise RuntimeError("the binary that stands by has ended")
+            text += part
+        return struct.unpack("=i", text)[0]
+
+
+class Standing:
+    """As many as there are calls at a time."""
+
+    def __init__(self, binary, library, limit=None):
+        self._start = lambda: StandBy(binary, library, limit)
+        self._free = queue.SimpleQueue()
+
+    def run(self, arguments, folder, environment):
+        try:
+            one = self._free.get_nowait()
+        except queue.Empty:
+            one = self._start()
+        try:
+            return one.run(arguments, folder, environment)
+        finally:
+            self._free.put(one)
+
+    def close(self):
+        while not self._free.empty():
+            self._free.get().close()

@@ -175,7 +175,7 @@ TEST_F(CheckTest, FilesOfFaults) {
   write_file(run / "faults/00000001-9-9.png", "mine");
   write_file(run / "faults/99999999-9-9.png", "of a batch that was never stored");
   CheckReport report = check_campaign(run);
-  expect_damage(report, faults[0].file + ": has the right pixels, but is not the file");
+  expect_damage(report, faults[0].file + ": has the right values, but is not the file");
   expect_damage(report, faults[1].file + ": holds other pixels");
   expect_damage(report, faults[2].file + ": there is no such file");
   expect_damage(report, faults[3].file + ": is a symbolic link");

@@ -210,11 +210,17 @@ std::string CampaignRecord::command() const {
 }
 
 std::vector<std::string> CampaignRecord::differences(const CampaignRecord& wanted) const {
+  // Options that a generator has got since the one was written are as they were without them.
+  auto resolved = [](CampaignRecord record) {
+    record.settings.generator = resolved_generator(Spec::parse(record.settings.generator));
+    return record;
+  };
   std::vector<std::string> wanted_values;
-  for_each_value(wanted,
+  CampaignRecord here = resolved(wanted);
+  for_each_value(here,
                  [&](const char*, const char*, const auto& value, Matters) { wanted_values.push_back(shown(value)); });
   // What an older file says of mutation stands in the generator's spec, too.
-  CampaignRecord there = *this;
+  CampaignRecord there = resolved(*this);
   there.format = wanted.format;
   std::vector<std::string> result;
   std::size_t next = 0;

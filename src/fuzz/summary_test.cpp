@@ -65,6 +65,13 @@ TEST(Settings, RecordsComeBackFromToml) {
   std::vector<std::string> expected = {"guide is kmnc:k=1000 there and nc here", "energy is 64 there and 7 here",
                                        "the data has another content"};
   EXPECT_EQ(record.differences(other), expected);
+  CampaignRecord before = record;  // the option snr came later
+  before.settings.generator = "mutate:set=nsgen,alpha=0.2,beta=0.4,tries=50,exempt=none,validity=nsgen";
+  CampaignRecord after = record;
+  after.settings.generator = "mutate:set=nsgen,alpha=0.2,beta=0.4,snr=5,tries=50,exempt=none,validity=nsgen";
+  EXPECT_TRUE(before.differences(after).empty());
+  after.settings.generator = "mutate:set=nsgen,alpha=0.2,beta=0.4,snr=6,tries=50,exempt=none,validity=nsgen";
+  EXPECT_EQ(before.differences(after).size(), 1U);
   EXPECT_TRUE(back.execution.fused);
   // Records of the time before fused layers do not mention them.
   CampaignRecord plain = record;

@@ -94,13 +94,15 @@ TEST_F(AegTest, WhatIsNotSimilarEnoughIsLeftOut) {
 TEST_F(AegTest, SimilarityMayBeHeldAgainstTheSeed) {
   std::vector<PickedParent> moved = parents();
   moved[0].seed = 255 - seeds_[0];
-  auto similarity = [&](const std::string& against) {
+  FeatureNeed need = feature_of(*reference_, "penultimate");
+  auto features = [&](const at::Tensor& image) { return deep_features(*reference_, need, image.unsqueeze(0)); };
+  for (const auto& [against, origin] : {std::pair("parent", moved[0].input), std::pair("seed", moved[0].seed)}) {
     auto generator = make(with_reference() + ",against=" + against);
     std::unique_ptr<Proposal> proposal = generator->begin(moved, {2, false});
-    proposal->next(1000);
-    return proposal->figures(0).at(1).second;
-  };
-  EXPECT_GT(similarity("parent"), similarity("seed"));
+    Candidates made = proposal->next(1000);
+    double wanted = cosines(features(made.inputs[0]), features(origin)).item<double>();
+    EXPECT_NEAR(proposal->figures(0).at(1).second, wanted, 1e-5) << against;
+  }
 }
 
 TEST_F(AegTest, StopsAtWhatIsKept) {

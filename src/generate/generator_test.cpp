@@ -198,9 +198,9 @@ TEST_F(GeneratorTest, ALineageHasOneAffineStepAndIsHeldAgainstIt) {
 
 TEST_F(GeneratorTest, PresetsFillInWhatIsNotGiven) {
   EXPECT_EQ(resolved_generator(Spec::parse("mutate:validity=nlc-code")),
-            "mutate:set=nsgen,alpha=0.4,beta=0.8,tries=50,exempt=style,validity=nlc-code");
+            "mutate:set=nsgen,alpha=0.4,beta=0.8,snr=5,tries=50,exempt=style,validity=nlc-code");
   EXPECT_EQ(resolved_generator(Spec::parse("mutate:validity=nlc-code,alpha=0.1")),
-            "mutate:set=nsgen,alpha=0.1,beta=0.8,tries=50,exempt=style,validity=nlc-code");
+            "mutate:set=nsgen,alpha=0.1,beta=0.8,snr=5,tries=50,exempt=style,validity=nlc-code");
   EXPECT_EQ(short_generator(resolved_generator(Spec::parse("mutate"))), "mutate");
   EXPECT_EQ(short_generator(resolved_generator(Spec::parse("mutate:set=(blur,rotation:w=2)"))),
             "mutate:set=(blur,rotation:w=2)");

@@ -229,10 +229,10 @@ void minimise(const Common& common, const FaultsFlags& flags, const CampaignRead
     common.give(j);
     return;
   }
-  say("{} faults: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed pixels on average ({} verdicts)\n"
-      "in {}: minimised.csv, sheet.png and the images\n",
-      results.size(), steps / n, steps_after / n, pixels / n, pixels_after / n, format_count(verdicts),
-      folder.string());
+  say("{} faults: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed {} on average ({} verdicts)\n"
+      "in {}: minimised.csv, sheet.png and the files\n",
+      results.size(), steps / n, steps_after / n, pixels / n, pixels_after / n,
+      reader.type().kind == SampleKind::image ? "pixels" : "samples", format_count(verdicts), folder.string());
   FaultQuery all = flags.query;
   std::int64_t matching = 0;
   for (const FaultGroup& group : group_faults(reader, all)) matching += group.faults;

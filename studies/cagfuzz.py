@@ -29,6 +29,7 @@ class Amounts:
     few_epochs: int
     repeats: int           # of tables 3 and 4
     retrain_epochs: int    # figures 7 to 9
+    continued: int         # models that they are of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,10 +55,10 @@ class Subject:
 TINY = ("--translator", "resnet:width=4,blocks=1", "--critic-width", 4, "--epochs", 2, "--epoch-images", 128, "--batch", 16, "--optimizer",
         "adam:lr=0.002,beta1=0.5")
 SMOKE = Amounts(train=1500, tests=300, epochs=1, reference="lenet4", reference_epochs=1, generator=TINY, seeds=40, similarities=(-1, 0.9),
-                iterations=16, few=4, few_epochs=4, repeats=2, retrain_epochs=1)
+                iterations=16, few=4, few_epochs=4, repeats=1, retrain_epochs=1, continued=1)
 SMALL = Amounts(train=20000, tests=5000, epochs=5, reference="vgg19:width=8,bn=true", reference_epochs=3,
                 generator=("--epochs", 8, "--epoch-images", 3200), seeds=2000, similarities=(-1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99), iterations=400,
-                few=10, few_epochs=50, repeats=5, retrain_epochs=5)
+                few=10, few_epochs=50, repeats=5, retrain_epochs=5, continued=3)
 PAPER = dataclasses.replace(SMALL, train=60000, tests=10000, epochs=10, reference="vgg19:bn=true", reference_epochs=10,
                             generator=("--translator", "resnet:width=32", "--epochs", 20, "--epoch-images", 30000), iterations=10000)
 LENETS = ("lenet5", "lenet1", "lenet4")
@@ -65,7 +66,7 @@ LENETS = ("lenet5", "lenet1", "lenet4")
 
 def subjects(scale):
     if scale == "smoke":
-        return [Subject("digits", ("lenet5", "lenet1"), SMOKE, "0.3", ("halves", "pair"))]
+        return [Subject("digits", ("lenet5", "lenet1"), SMOKE, "0.3", ("halves",))]
     amounts = SMALL if scale == "small" else PAPER
     colour = dataclasses.replace(amounts, train=min(amounts.train, 50000), few=100, seeds=500 if scale == "small" else 2000)
     all_domains = tuple(DOMAINS)
@@ -183,7 +184,7 @@ class Measurements:
         amounts, data = subject.amounts, subject.data
         found = []
         half = f"{data}:train[0:{amounts.train // 4}]"
-        for model in subject.models:
+        for model in subject.models[:amounts.continued]:
             name = model.split(":")[0]
             onnx = subject.onnx(model)
             extras = {"as it is": None}

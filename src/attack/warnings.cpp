@@ -47,7 +47,7 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
                                          const at::Tensor& labels) {
   std::vector<std::string> warnings;
   double full = inputs.scalar_type() == at::kByte ? 255 : 32768;
-  const char* level = inputs.scalar_type() == at::kByte ? "grey level" : "step of 16 bits";
+  const char* level = inputs.scalar_type() == at::kByte ? "grey level" : "16-bit step";
   double levels = attack.epsilon() * full;
   if (attack.bounded() && attack.norm() == Norm::linf && std::abs(levels - std::round(levels)) > 1e-6)
     warnings.push_back(fmt::format("eps {:.6g} is {:.4g} {}s, no whole number: a change of a file is at most {}",

@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::uint64_t kMaxTable = std::uint64_t{256} << 20;
+constexpr std::int64_t kMostListened = std::int64_t{1} << 24;  // samples of a sound that are decoded to find it broken
 constexpr std::uint64_t kMaxSampleFile = std::uint64_t{1} << 30;
 
 // There may be millions of files, so their names are kept as short as they are.
@@ -213,7 +214,7 @@ class FolderSource final : public Source {
         if (is_sound_file(path)) {
           SoundInfo info = sound_info(path);
           found = {info.length, 0, static_cast<int>(info.channels), false, "", info.rate};
-          if (thorough) read_sound(path, clip_length_);
+          if (thorough) read_sound(path, std::min(info.length, kMostListened));
           return;
         }
         ImageInfo info = look_at_image(path);

@@ -72,9 +72,11 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
     impl->card = ModelCard::from_json(it->second, label);
   const std::vector<std::int64_t>& shape = program.inputs[0].shape;
   if (program.inputs[0].shaped && (shape.size() < 2 || shape.size() > 4))
-    bad_input("{}: its input has {} dimensions; images have 4, sounds 3", label, shape.size());
-  if (shape.size() >= 3) {
+    bad_input("{}: its input has {} dimensions; images have 4, sounds 3 or 2", label, shape.size());
+  impl->without_channels = program.inputs[0].shaped && shape.size() == 2;
+  if (shape.size() >= 2) {
     impl->info.input.assign(shape.begin() + 1, shape.end());
+    if (impl->without_channels) impl->info.input.insert(impl->info.input.begin(), 1);
     if (shape[0] > 0) impl->info.fixed_batch = shape[0];
   }
   // The file alone does not say what the network is if its weights lie beside it.

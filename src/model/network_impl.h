@@ -33,6 +33,8 @@ struct Network::Impl {
   std::string loaded_weights;         // hash of the weights as loaded, once they may have changed
   std::uint64_t weights_version = 0;  // how often they may have
 
+  bool without_channels = false;  // the graph takes sounds as [N, length]
+
   bool takes_bytes() const { return info.number == "uint8"; }
   // The evaluation graph of the module as it is now.
   FrozenModule freeze();

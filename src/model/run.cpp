@@ -279,8 +279,11 @@ class Run {
 
   // [B, ...] or [B, K, ...] with respect to the prepared input → with respect to the pixels.
   at::Tensor pull_back(const at::Tensor& gradient) const {
-    if (request_.objectives == 0) return impl_.card.preprocess.pull_back(gradient);
-    at::Tensor pixels = impl_.card.preprocess.pull_back(gradient.flatten(0, 1));
+    auto of_files = [&](const at::Tensor& of_input) {
+      return impl_.card.preprocess.pull_back(impl_.without_channels ? of_input.unsqueeze(1) : of_input);
+    };
+    if (request_.objectives == 0) return of_files(gradient);
+    at::Tensor pixels = of_files(gradient.flatten(0, 1));
     return pixels.unflatten(0, std::vector<std::int64_t>{gradient.size(0), gradient.size(1)});
   }
 
@@ -392,6 +395,7 @@ at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shap
 at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& form) const {
   at::Tensor input = card.preprocess.apply(images);
   if (takes_bytes()) input.round_().clamp_(0, 255);
+  if (without_channels) return input.flatten(1);
   return form.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast) : input;
 }
 

@@ -65,6 +65,26 @@ TEST(Sounds, TheCardSaysWhatTheNetworkSees) {
   EXPECT_TRUE(at::allclose(gradient, at::full({1, 1, 2}, 0.5 / 32768))) << gradient;
 }
 
+// Some networks of sounds have no axis for the channel.
+TEST(Sounds, WithoutAnAxisForTheChannel) {
+  onnx::TestGraph g;
+  g.input("x", {-1, 3});
+  g.weight("w", at::tensor({1.F, 0.F, 0.F, 2.F, 0.F, 0.F}, at::kFloat).view({3, 2}));
+  g.node("MatMul", {"x", "w"}, {"y"}, "product");
+  g.output("y");
+  Network::Options options;
+  options.micro_batch = 2;
+  std::unique_ptr<Network> network = Network::from_onnx(g.bytes(), "flat", options);
+  EXPECT_EQ(network->info().input, (std::vector<std::int64_t>{1, 3}));
+  at::Tensor sound = at::tensor({16384, 8192, 1}, at::kShort).view({1, 1, 3});
+  Request request;
+  request.objective = [](const Pass& pass) { return pass.logits.select(1, 1); };
+  request.input_gradient = true;
+  Outputs outputs = network->run(sound, request);
+  EXPECT_TRUE(at::allclose(outputs.logits, at::tensor({0.5F, 0.5F}).view({1, 2})));
+  EXPECT_TRUE(at::allclose(outputs.input_gradient * 32768, at::tensor({0.F, 2.F, 0.F}).view({1, 1, 3})));
+}
+
 TEST(Sounds, AnOpenLengthIsThatOfTheData) {
   EXPECT_EQ(means(-1)->info().input, (std::vector<std::int64_t>{1, 16000}));
   EXPECT_EQ(means(-1, "", {1, 70001})->info().input, (std::vector<std::int64_t>{1, 70001}));

@@ -224,7 +224,8 @@ TEST(Contract, GroupsAndAffinity) {
   EXPECT_EQ(d, "contrast brightness pixel-change noise ");
   EXPECT_EQ(n, "translation shift scale rotation shear blur ");
   affine.clear();
-  for (const Family& family : MutatorSet("all", context_for(SampleType::audio(1, 800, 8000))).families()) {
+  MutatorSet of_sound("all", context_for(SampleType::audio(1, 800, 8000)));
+  for (const Family& family : of_sound.families()) {
     EXPECT_EQ(family.mutator->kind(), SampleKind::audio);
     if (family.mutator->affine()) affine += family.mutator->name() + " ";
   }

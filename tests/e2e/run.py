@@ -3278,7 +3278,7 @@ def _(w):
     expect('"sounds"' in page and "media-src data:" in page, "the page has no sounds")
     damaged = files[0].read_bytes()
     files[0].write_bytes(damaged[:-2] + b"\x12\x34")
-    w.refused(1, "replay", "heard")
+    expect_equal(w.run("replay", "heard").code, 1, "the exit code of a replay with a changed file")
     w.refused(3, "faults", "heard", "--minimise", names="other samples")
 
 

@@ -267,7 +267,7 @@ Value GraphBuilder::pad_channels(const std::string& name, const Value& x, std::i
 }
 
 Value GraphBuilder::as_map(const std::string& name, const Value& x) {
-  std::string axes = impl_->writer.constant(name + ".axes", {1});
+  std::string axes = impl_->writer.constant(name + ".axes", std::vector<std::int64_t>{1});
   impl_->add_node("Unsqueeze", name, {x.name, axes});
   std::vector<std::int64_t> shape = x.shape;
   shape.insert(shape.begin(), 1);

@@ -15,10 +15,20 @@ namespace {
 #ifdef GALVANI_RUBBERBAND
 
 constexpr bool kHasRubberBand = true;
+// The library chooses its windows by the rate and does not come to an end on rates that no sound has, nor on a sound
+// that is shorter than a window.
+constexpr double kLeastRate = 8000;
+constexpr double kMostRate = 192000;
+constexpr std::size_t kShortest = 1024;
 
 // One channel; the result is cut or followed by silence to the same length.
 void stretch_channel(const std::int16_t* in, std::size_t length, double rate, double duration, double pitch,
                      std::int16_t* out) {
+  if (length < kShortest) {
+    std::copy(in, in + length, out);
+    return;
+  }
+  rate = std::clamp(rate, kLeastRate, kMostRate);
   using Stretcher = std::unique_ptr<RubberBandState_, void (*)(RubberBandState)>;
   Stretcher stretcher(rubberband_new(static_cast<unsigned>(rate), 1,
                                      RubberBandOptionProcessOffline | RubberBandOptionThreadingNever, duration, pitch),

@@ -262,7 +262,7 @@
       const player = (source, what) => {
         const audio = document.createElement("audio");
         audio.controls = true;
-        audio.preload = "none";
+        audio.preload = "metadata";
         audio.src = source;
         audio.title = what;
         return audio;

@@ -29,7 +29,7 @@ Json figures(const CampaignReader& reader, const CampaignSummary& s) {
   add("faults", format_count(c.faults),
       fmt::format("{:.2f}% of {} valid mutants", s.rft_all * 100, format_count(c.valid)),
       "changed inputs that the model gets wrong", true);
-  add("distinct faults", format_count(c.distinct_faults), "different images",
+  add("distinct faults", format_count(c.distinct_faults), fmt::format("different {}", reader.type().noun()),
       "faults without those whose image was found before", true);
   add("faults among kept", format_count(c.kept_faults),
       fmt::format("RFT {:.4f} of {} kept", s.rft, format_count(c.kept)),

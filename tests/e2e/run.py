@@ -3431,7 +3431,9 @@ def no_override():
 
 def one_sentence(result, code, what):
     expect_equal(result.returncode, code, f"the exit code of {what} ({result.stderr[-300:]!r})")
-    lines = [line for line in result.stderr.splitlines() if line.startswith(("error", "warning", "terminate"))]
+    # A generator of examples that was hardly trained says so, whatever else happens.
+    lines = [line for line in result.stderr.splitlines()
+             if line.startswith(("error", "warning", "terminate")) and "has not learned the way back" not in line]
     expect(len(lines) == 1 and lines[0].startswith("error: "), f"not one sentence from {what}: {result.stderr[-500:]!r}")
     return lines[0]
 

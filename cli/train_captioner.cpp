@@ -36,8 +36,10 @@ void print_training(const CaptionerTraining& found, const std::string& output) {
                  fmt::format("{:.1f}%", a.shuffled * 100)});
     say("{}", table.str());
   }
-  say("{} held-out neurons: BLEU {:.3f} (sentences of others: {:.3f}), {:.1f}% of the sentences the very ones\n",
-      format_count(found.held_out), found.bleu, found.bleu_shuffled, found.same * 100);
+  say("{} held-out neurons: BLEU {:.3f} (not re-ranked: {:.3f}, sentences of others: {:.3f}), {:.1f}% of the sentences "
+      "the "
+      "very ones\n",
+      format_count(found.held_out), found.bleu, found.bleu_likeliest, found.bleu_shuffled, found.same * 100);
   say("{}: learned from {} neurons, {} words, best after {} epochs, in {}\n", output, format_count(found.neurons),
       found.vocabulary, found.epochs, format_duration(found.seconds));
 }

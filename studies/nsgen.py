@@ -269,12 +269,15 @@ def main():
         except common.Missing:
             missing.setdefault(table, []).append(subject.name)
             return None
-    # A model's tables that have intervals come first: a study that is stopped has something to say.
-    tasks = []
-    for model in dict.fromkeys(s.place for s in all_subjects):
-        mine = [s for s in all_subjects if s.place == model]
-        tasks.append(("prepare", mine[0]))
-        tasks += sorted(((TABLES[letter], s) for s in mine for letter in s.parts), key=lambda t: (t[0] in SINGLE, t[1].seed))
+    # A study that is stopped shall have something to say of every seed: first the tables that all of them have.
+    tasks, prepared = [], set()
+    order = ("guides", "equal_outputs", "variants", "equal_time", "encoders", *SINGLE)
+    wanted = [(TABLES[letter], s) for s in all_subjects for letter in s.parts]
+    for table, subject in sorted(wanted, key=lambda t: order.index(t[0])):
+        if subject.place not in prepared:
+            prepared.add(subject.place)
+            tasks.append(("prepare", subject))
+        tasks.append((table, subject))
     found = {table: [] for table in ("prepare", *TABLES.values())}
     for table, subject in tasks:
         result = tried(table, subject)

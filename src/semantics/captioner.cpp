@@ -23,6 +23,7 @@ class CaptionDescriber : public Describer {
       : captioner_(Captioner::load(file_of(options))),
         beam_(options.integer("beam")),
         lambda_(options.real("lambda")),
+        margin_(options.real("margin")),
         chance_(options.integer("chance")),
         p_(options.real("p")) {}
 
@@ -73,7 +74,7 @@ class CaptionDescriber : public Describer {
   }
 
   NeuronWords words_of(const at::Tensor& own, const at::Tensor& pool, const Rng& rng) const {
-    Caption best = search_captions(captioner_.decoder, captioner_.language, own, beam_, lambda_)[0];
+    Caption best = search_captions(captioner_.decoder, captioner_.language, own, beam_, lambda_, margin_)[0];
     NeuronWords words;
     words.words = captioner_.vocabulary.decode(best.words);
     words.figure = "probability a word";
@@ -113,6 +114,7 @@ class CaptionDescriber : public Describer {
   Captioner captioner_;
   std::int64_t beam_;
   double lambda_;
+  double margin_;
   std::int64_t chance_;
   double p_;
 };
@@ -126,6 +128,7 @@ DescriberEntry captioner_entry() {
       {{"file", std::string(), "of 'galvani train-captioner'", {}, {}, {}},
        {"beam", std::int64_t{50}, "sentences that are looked at", 1, 1000, {}},
        {"lambda", 0.2, "how much what is said of every neuron counts against a sentence", 0, 10, {}},
+       {"margin", 1.0, "nats that a sentence may be less likely than the likeliest, to be chosen", 0, 1e6, {}},
        {"chance", std::int64_t{199}, "sets of exemplars of any neurons that a sentence is tried on", 19, 1e5, {}},
        {"p", 0.05, "largest p of a sentence that is sure", 0, 1, {}}},
       [](const Options& options) -> std::unique_ptr<Describer> { return std::make_unique<CaptionDescriber>(options); }};

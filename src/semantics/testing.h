@@ -23,10 +23,12 @@ Dataset scenes(std::int64_t n, std::uint64_t seed);
 // red and blue.
 std::unique_ptr<Network> planted_network();
 
-// A neuron for each of eight colours, eight directions in which it gets brighter, and nine places, in that order; what
+// A neuron for each of seven colours, eight directions in which it gets brighter, and nine places, in that order; what
 // should be said of each.
 std::unique_ptr<Network> planted_bank();
 std::vector<std::string> bank_words();
+// Drawn scenes, and halves that are brighter than the other, in all directions. One class.
+Dataset bank_scenes();
 
 // Words of our own for the neurons of the planted network: the layer and a number, but for "red", "blue" and "cold".
 Descriptions numbered_words(const Network& network);

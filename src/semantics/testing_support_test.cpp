@@ -5,6 +5,7 @@
 
 #include "galvani/base/files.h"
 #include "galvani/base/rng.h"
+#include "semantics/caption/scenes.h"
 #include "semantics/testing.h"
 
 namespace galvani::testing {
@@ -81,13 +82,33 @@ std::unique_ptr<Network> loaded(torch::jit::Module& module) {
 
 }  // namespace
 
+Dataset bank_scenes() {
+  constexpr std::uint64_t kDrawn = 250;
+  constexpr std::uint64_t kHalves = 250;
+  Dataset data;
+  data.name = "drawn";
+  std::vector<at::Tensor> images;
+  for (std::uint64_t i = 0; i < kDrawn; ++i) images.push_back(draw_neuron(1, Rng(9).derive(i)).images);
+  at::Tensor steps = at::arange(kSide, at::kFloat) - (kSide - 1) / 2.0;
+  for (std::uint64_t i = 0; i < kHalves; ++i) {
+    Rng rng = Rng(10).derive(i);
+    double angle = rng.uniform(0, 2 * M_PI);
+    at::Tensor along = steps.view({1, kSide}) * std::cos(angle) + steps.view({kSide, 1}) * std::sin(angle);
+    double dark = rng.uniform(0, 100);
+    at::Tensor plane = (along > rng.uniform(-10, 10)).to(at::kFloat) * rng.uniform(60, 150) + dark;
+    images.push_back(plane.to(at::kByte).expand({1, 3, kSide, kSide}));
+  }
+  data.images = at::cat(images);
+  data.labels = at::zeros({data.images.size(0)}, at::kLong);
+  return data;
+}
+
 std::vector<std::string> bank_words() {
   return {"red",
           "green",
           "blue",
           "yellow",
-          "cyan",
-          "pink",
+          "purple",
           "white",
           "black",
           "vertical edges with the bright side right",
@@ -110,7 +131,7 @@ std::vector<std::string> bank_words() {
 }
 
 std::unique_ptr<Network> planted_bank() {
-  constexpr int kColours = 8;
+  constexpr int kColours = 7;
   constexpr int kDirections = 8;
   constexpr int kPlaces = 9;
   at::Tensor masks = at::zeros({1, kPlaces, kSide, kSide});
@@ -121,8 +142,8 @@ std::unique_ptr<Network> planted_bank() {
   }
   at::Tensor weight = at::zeros({kColours + kDirections + kPlaces, 3 + kPlaces, 3, 3});
   at::Tensor bias = at::zeros({weight.size(0)});
-  const double colours[kColours][3] = {{1, -.6, -.6},  {-.6, 1, -.6},  {-.6, -.6, 1}, {.6, .6, -1.2},
-                                       {-1.2, .6, .6}, {.6, -1.2, .6}, {.4, .4, .4},  {-.4, -.4, -.4}};
+  const double colours[kColours][3] = {{1, -.6, -.6},  {-.6, 1, -.6}, {-.6, -.6, 1},  {.6, .6, -1.2},
+                                       {.6, -1.2, .6}, {.4, .4, .4},  {-.4, -.4, -.4}};
   for (int n = 0; n < kColours; ++n) {
     for (int c = 0; c < 3; ++c) weight[n][c][1][1] = colours[n][c];
   }

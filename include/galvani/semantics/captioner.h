@@ -45,6 +45,7 @@ struct CaptionerTraining {
   std::int64_t epochs = 0;                     // until the best
   double loss = 0;                             // nats a word, of the best epoch
   double bleu = 0;                             // of held-out neurons, by beam search and re-ranking
+  double bleu_likeliest = 0;                   // of the likeliest sentence of each beam, not re-ranked
   double bleu_shuffled = 0;                    // if every neuron got the sentence of another one
   double same = 0;                             // the share of sentences that are the very ones
   std::vector<CaptionedAttribute> attributes;  // of drawn scenes

@@ -122,7 +122,7 @@ TEST(CaptionDecoder, TheLossIsTheLikelihood) {
 // No sentence of up to four words is likelier than the best of a wide beam.
 TEST(CaptionDecoder, ABeamFindsTheLikeliest) {
   DecoderCase c;
-  std::vector<Caption> found = search_captions(c.decoder, c.language, c.annotations, 200, 0);
+  std::vector<Caption> found = search_captions(c.decoder, c.language, c.annotations, 200, 0, 0);
   ASSERT_EQ(found.size(), 200U);
   std::vector<std::vector<std::int64_t>> all = {{}};
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -140,8 +140,12 @@ TEST(CaptionDecoder, ABeamFindsTheLikeliest) {
   at::Tensor best = caption_likelihood(c.decoder, c.annotations.unsqueeze(0), sentence_rows({found[0].words}));
   EXPECT_NEAR(best[0].item<double>(), found[0].likelihood, 1e-4);
   // What is usual counts against a sentence.
-  for (const Caption& caption : search_captions(c.decoder, c.language, c.annotations, 20, 0.5))
-    EXPECT_NEAR(caption.score, caption.likelihood - 0.5 * caption.usual, 1e-9);
+  std::vector<Caption> ranked = search_captions(c.decoder, c.language, c.annotations, 20, 0.5, 0.7);
+  for (const Caption& caption : ranked) EXPECT_NEAR(caption.score, caption.likelihood - 0.5 * caption.usual, 1e-9);
+  EXPECT_GE(ranked[0].likelihood, found[0].likelihood - 0.7 - 1e-6);
+  // Whatever its likelihood is, if it may be.
+  std::vector<Caption> any = search_captions(c.decoder, c.language, c.annotations, 20, 0.5, 1e6);
+  for (const Caption& caption : any) EXPECT_GE(any[0].score, caption.score);
 }
 
 TEST(Captioner, SameSeedSameFileForAnyNumberOfThreads) {

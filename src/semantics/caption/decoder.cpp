@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace galvani {
 namespace {
@@ -188,7 +189,7 @@ at::Tensor sentence_rows(const std::vector<std::vector<std::int64_t>>& sentences
 }
 
 std::vector<Caption> search_captions(const Weights& decoder, const Weights& language, const at::Tensor& annotations,
-                                     std::int64_t beam, double lambda) {
+                                     std::int64_t beam, double lambda, double margin) {
   c10::InferenceMode inference;
   struct Candidate {
     double likelihood;
@@ -252,7 +253,12 @@ std::vector<Caption> search_captions(const Weights& decoder, const Weights& lang
     done[i].usual = static_cast<double>(usual.data_ptr<float>()[i]);
     done[i].score = done[i].likelihood - lambda * done[i].usual;  // NSGen eq. 4
   }
-  std::stable_sort(done.begin(), done.end(), [](const Caption& a, const Caption& b) { return a.score > b.score; });
+  double least = -std::numeric_limits<double>::infinity();
+  for (const Caption& caption : done) least = std::max(least, caption.likelihood - margin);
+  std::stable_sort(done.begin(), done.end(), [least](const Caption& a, const Caption& b) {
+    bool first = a.likelihood >= least;
+    return first != (b.likelihood >= least) ? first : a.score > b.score;
+  });
   return done;
 }
 

@@ -71,9 +71,11 @@ struct Caption {
   double usual = 0;                 // log p(d)
   double score = 0;                 // log p(d|R) - lambda log p(d)
 };
-// The sentences of a beam search under p(d|R), the best score first. annotations [L, D].
+// The sentences of a beam search under p(d|R), the best score first; those whose log p(d|R) is more than `margin` below
+// the largest come after all others. Without that, what is rare because it is no sentence would win, as soon as the
+// beam is wide enough to hold it. annotations [L, D].
 std::vector<Caption> search_captions(const Weights& decoder, const Weights& language, const at::Tensor& annotations,
-                                     std::int64_t beam, double lambda);
+                                     std::int64_t beam, double lambda, double margin);
 
 // Sentences as rows of words, from the start to the end, padded.
 at::Tensor sentence_rows(const std::vector<std::vector<std::int64_t>>& sentences);

@@ -137,6 +137,20 @@ Thing any_thing(Rng& rng) {
   return thing;
 }
 
+// What a neuron attends to of a thing: all of it, its contour, or some places.
+enum class SceneMask { whole, contour, sparse };
+void choose_places(at::Tensor& mask, SceneMask kind, Rng& rng) {
+  if (kind == SceneMask::contour) {
+    at::Tensor inside = -at::max_pool2d(-mask.view({1, 1, kSceneSide, kSceneSide}), {3, 3}, {1, 1}, {1, 1})[0][0];
+    mask.sub_(inside);
+  }
+  if (kind == SceneMask::sparse) {
+    at::Tensor drawn = at::empty({kSceneSide, kSceneSide});
+    rng.fill_uniform(drawn.data_ptr<float>(), static_cast<std::size_t>(kPixels));
+    mask.mul_((drawn < rng.uniform(.08, .35)).to(at::kFloat));
+  }
+}
+
 // Larger, smaller, blurred, or with holes.
 void make_ragged(at::Tensor& mask, Rng& rng) {
   at::Tensor plane = mask.view({1, 1, kSceneSide, kSceneSide});
@@ -148,7 +162,6 @@ void make_ragged(at::Tensor& mask, Rng& rng) {
     rng.fill_uniform(holes.data_ptr<float>(), static_cast<std::size_t>(kPixels));
     mask.mul_((holes > .25).to(at::kFloat));
   }
-  if (mask.sum().item<float>() == 0) mask[kSceneSide / 2][kSceneSide / 2] = 1;
 }
 
 }  // namespace
@@ -218,6 +231,7 @@ SceneNeuron draw_neuron(std::int64_t count, const Rng& rng) {
   constexpr int kFirstStroke = 4;
   if (neuron.truth[1] > 0 && neuron.truth[2] >= kFirstStroke) neuron.truth[1] = -1;
   neuron.sentence = scene_sentence(neuron.truth);
+  auto places = choice.chance(.5) ? SceneMask::whole : choice.chance(.5) ? SceneMask::contour : SceneMask::sparse;
   neuron.images = at::empty({count, 3, kSceneSide, kSceneSide}, at::kByte);
   neuron.masks = at::zeros({count, kSceneSide, kSceneSide});
   for (std::int64_t i = 0; i < count; ++i) {
@@ -240,7 +254,9 @@ SceneNeuron draw_neuron(std::int64_t count, const Rng& rng) {
       double value = canvas.values[p] * 255 + own.normal() * 4;
       pixels[p] = static_cast<std::uint8_t>(std::clamp(std::lround(value), 0L, 255L));
     }
-    make_ragged(mask, own);
+    choose_places(mask, places, own);
+    if (places == SceneMask::whole) make_ragged(mask, own);
+    if (mask.sum().item<float>() == 0) mask[kSceneSide / 2][kSceneSide / 2] = 1;
   }
   return neuron;
 }

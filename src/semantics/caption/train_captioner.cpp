@@ -25,6 +25,7 @@ namespace {
 constexpr std::int64_t kSlotRows = 16;  // what one worker takes of a batch
 constexpr std::int64_t kBeam = 50;
 constexpr double kLambda = 0.2;
+constexpr double kMargin = 1;
 constexpr double kLeastDeviation = 1e-3;
 
 using Sentences = std::vector<std::vector<std::int64_t>>;
@@ -272,9 +273,14 @@ CaptionerTraining train_captioner(const CaptionerOptions& options, const std::fi
 
   CaptionerTraining result;
   Sentences found(wanted.size());
+  Sentences likeliest(wanted.size());
   workers().run(held_out.size(0), [&](std::int64_t i, int) {
-    found[static_cast<std::size_t>(i)] =
-        search_captions(captioner.decoder, captioner.language, held_out[i], kBeam, kLambda)[0].words;
+    std::vector<Caption> beam =
+        search_captions(captioner.decoder, captioner.language, held_out[i], kBeam, kLambda, kMargin);
+    auto most = std::max_element(beam.begin(), beam.end(),
+                                 [](const Caption& a, const Caption& b) { return a.likelihood < b.likelihood; });
+    found[static_cast<std::size_t>(i)] = beam[0].words;
+    likeliest[static_cast<std::size_t>(i)] = most->words;
   });
   std::vector<std::string> said, truth;
   std::int64_t words = 0;
@@ -293,6 +299,7 @@ CaptionerTraining train_captioner(const CaptionerOptions& options, const std::fi
   result.epochs = decoder.epochs;
   result.loss = decoder.loss * static_cast<double>(result.neurons) / static_cast<double>(words);
   result.bleu = bleu(found, wanted);
+  result.bleu_likeliest = bleu(likeliest, wanted);
   result.bleu_shuffled = bleu(shifted, wanted);
   result.same /= static_cast<double>(wanted.size());
   if (options.folder.empty()) result.attributes = by_attribute(said, truth);

@@ -165,7 +165,9 @@ void expect_well_formed(const ::onnx::ModelProto& model, const ArchitectureShape
   EXPECT_EQ(in.dim(0).dim_param(), "N");
   EXPECT_EQ(in.dim(1).dim_value(), shape.channels);
   EXPECT_EQ(in.dim(2).dim_value(), shape.length > 0 ? shape.length : shape.height);
-  if (shape.length == 0) EXPECT_EQ(in.dim(3).dim_value(), shape.width);
+  if (shape.length == 0) {
+    EXPECT_EQ(in.dim(3).dim_value(), shape.width);
+  }
   ASSERT_EQ(graph.output_size(), 1);
   EXPECT_EQ(graph.output(0).name(), "logits");
   const auto& out = graph.output(0).type().tensor_type().shape();

@@ -147,7 +147,9 @@ TEST(Sounds, ValidMutantsAreLouderThanTheirChange) {
     bool moved = engine.set().mutator(mutants.each[i].rule).affine();
     affine += moved ? 1 : 0;
     EXPECT_TRUE(mutants.references[row].equal(moved ? mutants.images[row] : parents[i].image));
-    if (!moved) EXPECT_GE(snr(parents[i].image, mutants.images[row]), Validity().snr);
+    if (!moved) {
+      EXPECT_GE(snr(parents[i].image, mutants.images[row]), Validity().snr);
+    }
   }
   EXPECT_GT(mutants.valid(), 55);
   EXPECT_GT(affine, 5);

@@ -307,13 +307,24 @@ struct Campaign::Impl {
     runner->absorb_seeds(*state);
   }
 
+  // A generator may have got new kinds since the snapshot was taken; all that it had then must be there.
+  std::vector<YieldRecord> with_names_of(std::vector<YieldRecord> kinds, const std::vector<YieldRecord>& known) const {
+    for (const YieldRecord& one : known) {
+      auto at =
+          std::find_if(kinds.begin(), kinds.end(), [&](const YieldRecord& kind) { return kind.name == one.name; });
+      if (at == kinds.end()) bad_input("{}: a snapshot does not fit the store", folder.string());
+      *at = one;
+    }
+    return kinds;
+  }
+
   void restore(Snapshots::Loaded loaded, std::unique_ptr<Guide> guide) {
     std::int64_t iterations = loaded.counters.iterations;
     auto entries = state->corpus.size() + loaded.counters.kept;
     if (static_cast<std::int64_t>(loaded.picks.size()) != entries ||
-        loaded.yields.kinds.size() != state->yields.kinds.size() ||
         loaded.yields.classes.size() != state->yields.classes.size())
       bad_input("{}: a snapshot does not fit the store", folder.string());
+    std::vector<YieldRecord> kinds = with_names_of(state->yields.kinds, loaded.yields.kinds);
     store->for_each_input(iterations, [&](const InputRecord& input) {
       if (input.id != state->corpus.size() + 1 || input.parent < 1 || input.parent >= input.id)
         bad_input("{}: its kept mutants are not in order; the store is damaged", folder.string());
@@ -335,7 +346,8 @@ struct Campaign::Impl {
       state->picks.add(static_cast<std::int64_t>(i) + 1, loaded.picks[i]);
     }
     state->counters = loaded.counters;
-    state->yields = std::move(loaded.yields);
+    state->yields.kinds = std::move(kinds);
+    state->yields.classes = std::move(loaded.yields.classes);
     state->last_kept = loaded.last_kept;
     state->guide = std::move(guide);
   }

@@ -12,7 +12,7 @@
 namespace galvani {
 namespace {
 
-// What is a warning: found by looking at sheets of trainings that went wrong (docs/cagfuzz.md).
+// What is a warning (docs/cagfuzz.md): round numbers well away from what a useful generator has.
 constexpr double kLeastChange = 0.5;      // grey levels: below, nearly every pixel is rounded to what it was
 constexpr double kMostUnchanged = 0.5;    // share of examples that are their originals
 constexpr double kMostAlike = 0.98;       // SSIM of the transformed: nothing was transformed

@@ -1016,7 +1016,7 @@ def _(w):
                  ["translation", "scale", "rotation", "contrast", "brightness", "blur", "fog", "colour-transfer"], "the rows")
     expect_equal(drawn["rows"][2]["rules"][0], {"rule": "rotation:angle=-30", "valid": True}, "the first rotation")
     listed = json.loads(w.done("mutate", "--list", "--json").out)
-    expect_equal([c["name"] for c in listed["catalogues"]], ["nsgen", "deephunter", "nss", "style"], "the catalogues")
+    expect_equal([c["name"] for c in listed["catalogues"]], ["nsgen", "deephunter", "nss", "style", "audio"], "the catalogues")
     expect("rotation" in w.done("mutate", "--list").out, "rotation is not listed")
 
 
@@ -1241,7 +1241,7 @@ def _(w):
     expect(store(w / "by-name") == store(w / "at-once"), "going on by the folder's name leads elsewhere")
     w.refused(2, "fuzz", "-o", "by-name", "--energy", 3, names="--energy is settled")
     w.refused(2, "fuzz", "-o", "no-campaign", names="name a model")
-    w.refused(2, *fuzz("--alpha", 0.3, folder="at-once"), names="alpha=0.2,beta=0.4,tries=50,exempt=none,validity=nsgen there and mutate:set=nsgen,alpha=0.3")
+    w.refused(2, *fuzz("--alpha", 0.3, folder="at-once"), names="alpha=0.2,beta=0.4,snr=5,tries=50,exempt=none,validity=nsgen there and mutate:set=nsgen,alpha=0.3")
     w.refused(2, *fuzz(folder="at-once", guide="nc"), names="guide is kmnc:k=100 there and nc:")
 
 
@@ -2816,8 +2816,8 @@ def _(w):
     expect_equal([benign["inputs"], noisy["name"], found["layer"], found["width"]], [40, "noisy-corners", "the input of fc3", 84], "what was looked at")
     for group in found["groups"]:
         expect(abs(sum(group["neighbours_in"]) - 1) < 1e-9, f"neighbours add up to {sum(group['neighbours_in'])}")
-    # Noise at the corners of so large a ball is a place of its own; digits lie among their like.
-    expect(noisy["neighbours_in"][1] > 0.6 and benign["same_label"] > 0.6 and noisy["same_verdict"] > noisy["same_label"], str(found["groups"]))
+    # Noise at the corners of so large a ball is a place of its own, where labels mean nothing; near a digit they do.
+    expect(noisy["neighbours_in"][1] > 0.9 and benign["same_label"] > 2 * noisy["same_label"] and noisy["same_verdict"] > noisy["same_label"], str(found["groups"]))
     rows = list(csv.DictReader((w / "map.csv").open()))
     expect_equal([len(rows), len({row["group"] for row in rows})], [benign["inputs"] + noisy["inputs"], 2], "the rows of the table")
     expect_equal((w / "map.svg").read_text().count('r="2.6"'), 2 * len(rows), "the points of the picture")

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "galvani/base/registry.h"
+#include "galvani/base/rng.h"
 #include "galvani/data/dataset.h"
 #include "galvani/generate/examples.h"
 #include "galvani/model/network.h"

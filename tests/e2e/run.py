@@ -2831,7 +2831,7 @@ def _(w):
         expect(words in text, f"does not say {words!r}")
     w.refused(2, "features", "eight.onnx", names="--data")
     w.refused(3, *command[:3], "digits:test[0:5]", "-q", names="too few")
-    w.refused(2, *command, "--layer", "conv*", "-q", names="names 2 taps")
+    w.refused(2, *command, "--layer", "conv*", "-q", names="taps, but one is meant")
     w.refused(3, *command, "--tests", "no-such-run", "-q", names="no-such-run")
 
 

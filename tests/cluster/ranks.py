@@ -97,7 +97,7 @@ def without_times(said):
 def killed(job, kills, rng):
     """Ranks are killed at random, any of them; another number of ranks goes on."""
     settings = ["fuzz", "model.onnx", *DATA, "--guide", "kmnc", "--seed", 5, "--threads", 1, "-q"]
-    iterations = 3000
+    iterations = 1500
     job.done(0, *settings, "--iterations", iterations, "-o", "whole")
     deaths = 0
     while True:

@@ -10,7 +10,7 @@
 namespace galvani::bench {
 namespace {
 
-constexpr std::int64_t kParents = 64;
+constexpr std::int64_t kExampleParents = 64;
 constexpr std::int64_t kEnergy = 10;
 
 std::unique_ptr<Network> example_network() {
@@ -39,13 +39,13 @@ void example_cost(benchmark::State& state, bool judged) {
   auto generator =
       make_generator(Spec::parse("aeg:model=" + (folder / "aeg.onnx").string() + ",features=" + features), context);
   std::vector<PickedParent> parents;
-  for (std::int64_t i = 0; i < kParents; ++i)
+  for (std::int64_t i = 0; i < kExampleParents; ++i)
     parents.push_back({context.seeds[i], context.seeds[i], "", 0, i + 1, Rng(3)});
   at::Tensor repeated = context.seeds.repeat_interleave(kEnergy, 0);
   Application awake;
   awake.random = RandomLayers{1, 0};
   compare(
-      state, kParents * kEnergy,
+      state, kExampleParents * kEnergy,
       [&] {
         std::unique_ptr<Proposal> proposal = generator->begin(parents, {kEnergy, false});
         while (!proposal->next(4096).each.empty()) proposal->learn({});

@@ -74,7 +74,8 @@ void mutate_against_forward(benchmark::State& state, const char* name, bool colo
   set_workers(1);
   at::Tensor images = sample_images(colour);
   std::vector<Parent> parents = parents_of(images);
-  MutationEngine engine("nsgen", {shape_of(parents[0].image), {}});
+  at::IntArrayRef sizes = parents[0].image.sizes();
+  MutationEngine engine("nsgen", {SampleType::image(sizes[0], sizes[1], sizes[2]), {}});
   Rng rng(1);
   ArchitectureShape shape = colour ? ArchitectureShape{3, 32, 32, 10} : ArchitectureShape{1, 28, 28, 10};
   auto network = Network::from_onnx(architectures().create(Spec::parse(name), shape, rng), name, {});

@@ -1,6 +1,7 @@
 #include "galvani/data/dataset.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include "bounds.h"
 #include "galvani/base/error.h"

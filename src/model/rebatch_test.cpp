@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "model/network_impl.h"
 #include "model/testing.h"
 
@@ -44,6 +46,11 @@ std::unique_ptr<Network> windows() {
                    {"head_weight", at::randn({6, 80})}});
 }
 
+// Sums are taken in another order in batches, so what is lost is a share of the largest values, not of each.
+void expect_near(const at::Tensor& a, const at::Tensor& b, double share) {
+  EXPECT_LE((a - b).abs().max().item<double>(), share * std::max(1.0, a.abs().max().item<double>()));
+}
+
 void expect_rows_as_alone(Network& network) {
   EXPECT_EQ(network.info().fixed_batch, 0);
   at::Tensor images = random_images(network, 37);
@@ -57,9 +64,9 @@ void expect_rows_as_alone(Network& network) {
   alone.alone = true;
   Outputs a = network.run(images, alone);
   Outputs b = network.run(images, together);
-  EXPECT_TRUE(at::allclose(a.logits, b.logits, 1e-5, 1e-5));
-  EXPECT_TRUE(at::allclose(a.input_gradient, b.input_gradient, 1e-4, 1e-5));
-  for (std::size_t i = 0; i < a.taps.size(); ++i) EXPECT_TRUE(at::allclose(a.taps[i], b.taps[i], 1e-5, 1e-5)) << i;
+  expect_near(a.logits, b.logits, 1e-5);
+  expect_near(a.input_gradient, b.input_gradient, 1e-5);
+  for (std::size_t i = 0; i < a.taps.size(); ++i) expect_near(a.taps[i], b.taps[i], 1e-5);
   EXPECT_GT((a.logits - a.logits.select(0, 0)).abs().max().item<double>(), 1e-2);  // the images do differ
 }
 

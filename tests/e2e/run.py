@@ -96,6 +96,15 @@ class Workshop:
         except (TimeoutError, subprocess.TimeoutExpired):
             raise Failure(f"took more than {LIMIT} s: {' '.join(map(str, arguments))}") from None
 
+    def run_on(self, terminal, arguments, environment):
+        """On a terminal, of which this closes our descriptor as soon as the binary has it."""
+        if self.standing:
+            return self.standing.run_on(terminal, arguments, self.folder, environment)
+        process = subprocess.Popen([self.binary, *map(str, arguments)], cwd=self.folder, env=environment, stdin=terminal, stdout=terminal,
+                                   stderr=terminal)
+        os.close(terminal)
+        return process.wait(LIMIT)
+
     def done(self, *arguments):
         result = self.run(*arguments)
         expect(result.code == 0, f"exit {result.code} of '{' '.join(map(str, arguments))}': {result.err[-500:]}")
@@ -857,8 +866,8 @@ def _(w):
         expect_equal(status, 0, process.stderr.read())
         return usage.ru_maxrss
     for verb in (["predict", "-o", "streamed.csv"], ["cover", "--criteria", "nc"], ["select", "--by", "nss,gini", "--top", 100]):
-        few, many = (peak(*verb, "eight.onnx", "--data", f"digits:pool[:{n}]") for n in (8000, 48000))
-        expect(many - few < 12000, f"{verb[0]}: {few} KiB for 8,000 images, {many} KiB for 40,000 more of 784 bytes")
+        few, many = (peak(*verb, "eight.onnx", "--data", f"digits:pool[:{n}]") for n in (5000, 30000))
+        expect(many - few < 8000, f"{verb[0]}: {few} KiB for 5,000 images, {many} KiB for 25,000 more of 784 bytes")
 
 
 @check("data list --json")
@@ -1372,9 +1381,8 @@ def _(w):
     # What fools the one model and not the other.
     split = json.loads(w.done("replay", "explored", "--model", "one.onnx", "--json").out)
     expect(split["as_before"] < len(faults), "both models are fooled alike")
-    for folder, more in (("explored-1", ["--threads", 1]), ("explored-3", ["--threads", 3])):
-        w.done(*command, "-o", folder, *more)
-        expect_equal(store(w / folder), store(w / "explored"), "the store on other threads")
+    w.done(*command, "-o", "explored-3", "--threads", 3)
+    expect_equal(store(w / "explored-3"), store(w / "explored"), "the store on other threads")
     w.done("check", "explored")
     w.done("replay", "explored")
     fuzzed = json.loads(w.done("fuzz", "eight.onnx", *DIFFERENTIAL, "--method", "dlfuzz", "-o", "dl", "--json").out)
@@ -1402,7 +1410,7 @@ def _(w):
     expect_equal(store(w / "cut-explored"), store(w / "whole-explored"), "the store")
     # Another model under the same name.
     shutil.copy(w / "one.onnx", w / "twin.onnx")
-    twin = [*command[:-4], "--with", "twin.onnx", "--batch", 12]
+    twin = [*command[:-4], "--with", "twin.onnx", "--batch", 12, "--iterations", 12]
     w.done(*twin, "-o", "with-twin")
     shutil.copy(w / "eight.onnx", w / "twin.onnx")
     w.refused(2, *twin, "-o", "with-twin", names="a file of the generator has another content")
@@ -1903,7 +1911,7 @@ def _(w):
 
 @check("attack is interrupted and goes on")
 def _(w):
-    command = ["attack", "eight.onnx", *ATTACK, "--method", "square:queries=200", "--eps", 0.08, "--batch", 8]
+    command = ["attack", "eight.onnx", *ATTACK, "--method", "square:queries=100", "--eps", 0.08, "--batch", 8]
     w.done(*command, "-o", "whole-attack")
     process = subprocess.Popen([w.binary, *map(str, command), "-o", "cut-attack"], cwd=w.folder, env=w.environment, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE)
@@ -2136,7 +2144,7 @@ def signalled(w, signals, folder, *arguments, ready=writes_into):
 
 @check("an interrupted export leaves nothing behind")
 def _(w):
-    many_faults(w, "interrupted-run", 400000)
+    many_faults(w, "interrupted-run", 200000)
     place = w / "exports"
     place.mkdir()
     for signals, code in (([signal.SIGINT], 130), ([signal.SIGTERM], 143), ([signal.SIGHUP], 129),
@@ -2319,13 +2327,13 @@ def on_terminal(w, columns, *arguments, **environment):
         return None
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     surroundings = {k: v for k, v in w.environment.items() if k not in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")}
-    process = subprocess.Popen([w.binary, *map(str, arguments)], cwd=w.folder, env=dict(surroundings, TERM="xterm", **environment),
-                               stdin=slave, stdout=slave, stderr=slave)
-    os.close(slave)
-    seen = b""
-    while chunk := read_some(master):
-        seen += chunk
-    process.wait(LIMIT)
+    surroundings.update(environment, TERM="xterm")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        done = pool.submit(w.run_on, slave, arguments, surroundings)
+        seen = b""
+        while chunk := read_some(master):
+            seen += chunk
+        done.result()
     os.close(master)
     return seen.decode().replace("\r\n", "\n")
 
@@ -2791,8 +2799,7 @@ def _(w):
     above = [sum(float(r["value"]) > 0.01 for r in rows if r["group"] == g["name"]) / g["inputs"] for g in found["groups"]]
     expect(all(abs(a - g["excitable"]) < 0.2 for a, g in zip(above, found["groups"])), f"{above} neurons are above lambda")
     expect_equal(xml.etree.ElementTree.parse(w / "e.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg", "the picture")
-    for threads in (1, 3):
-        expect_equal(w.done(*command, "--json", "--threads", threads).out, result.out, "the same on other threads")
+    expect_equal(w.done(*command, "--json", "--threads", 3).out, result.out, "the same on other threads")
     text = w.done(*command).out
     for words in ("conv2", "most excited by attack:eps=0.3", "by chance"):
         expect(words in text, f"does not say {words!r}")
@@ -2872,9 +2879,8 @@ def _(w):
     expect(found["passes"] > 20 * 60 * 8, f"only {found['passes']} passes are counted")
     kinds = {m["name"]: m for m in json.loads(w.done("stats", "swarm", "--json").out)["mutators"]}
     expect_equal({k: m["mutants"] for k, m in kinds.items()}, {"swarm": 1200, "swarm-final": 20}, "intermediate and final ones")
-    for threads in (1, 3):
-        w.done(*swarm, "-o", f"swarm-{threads}", "--threads", threads)
-        expect_equal(store(w / f"swarm-{threads}"), store(w / "swarm"), "the store on other threads")
+    w.done(*swarm, "-o", "swarm-3", "--threads", 3)
+    expect_equal(store(w / "swarm-3"), store(w / "swarm"), "the store on other threads")
     by_loss = json.loads(w.done(*base, "--method", "deepsensor", "--generator", f"swarm:{size},fitness=loss", "-o", "by-loss", "--json").out)
     noise = json.loads(w.done(*base, "--guide", "none", "--scheduler", "once", "--generator", "noise:eps=0.3", "--energy", 61, "-o", "by-noise", "--json").out)
     expect(by_loss["faults"] > 2 * noise["faults"], f"a swarm finds {by_loss['faults']}, noise {noise['faults']}")
@@ -2898,8 +2904,8 @@ def _(w):
 
 @check("a swarm is interrupted and goes on")
 def _(w):
-    command = ["fuzz", "eight.onnx", "--data", "digits:test[0:60]", "--seed", 3, "--seeds", 24, "--batch", 2, "--method", "deepsensor", "--generator",
-               "swarm:population=10,generations=10,eps=0.3,by=(path:points=8,tolerance=0)"]
+    command = ["fuzz", "eight.onnx", "--data", "digits:test[0:60]", "--seed", 3, "--seeds", 16, "--batch", 2, "--method", "deepsensor", "--generator",
+               "swarm:population=10,generations=6,eps=0.3,by=(path:points=8,tolerance=0)"]
     w.done(*command, "-o", "whole-swarm")
     process = w.start(*command, "-o", "cut-swarm", "--plain")
     while not (w / "cut-swarm" / "campaign.toml").exists() and process.poll() is None:
@@ -3544,7 +3550,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--topic")
     parser.add_argument("--stand-by", type=pathlib.Path)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="galvani-e2e.") as folder:
         workshop = Workshop(options.binary, folder, options.stand_by)

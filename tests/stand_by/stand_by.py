@@ -1,6 +1,7 @@
 """The binary, started once and forked for every call (stand_by.cpp): most of a short call is its start."""
 import collections
 import concurrent.futures
+import contextlib
 import os
 import queue
 import signal
@@ -27,31 +28,41 @@ class StandBy:
     def run(self, arguments, folder, environment, output=None):
         """As the binary would run in this folder, its standard output going to the file named, if any; TimeoutError after the limit in
         seconds."""
-        command = [self.binary, *map(str, arguments)]
-        words = [str(folder), str(len(command)), *command, *(f"{key}={value}" for key, value in environment.items())]
-        text = b"".join(os.fsencode(word) + b"\0" for word in words)
         ends = [os.pipe(), os.pipe()]
         with open(os.devnull, "rb") as nothing, open(output or os.devnull, "wb") as file:
-            out = file.fileno() if output else ends[0][1]
-            socket.send_fds(self.socket, [struct.pack("=I", len(text))], [nothing.fileno(), out, ends[1][1]])
+            self._send(arguments, folder, environment, [nothing.fileno(), file.fileno() if output else ends[0][1], ends[1][1]])
         for _, write in ends:
             os.close(write)
-        self.socket.sendall(text)
-        number = self._told()
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             said = [pool.submit(lambda read=read: open(read, encoding="utf-8").read()) for read, _ in ends]
-            try:
-                end = self._told()
-            except TimeoutError:
-                os.kill(number, signal.SIGKILL)
-                self._told()
-                raise
-            out, err = (future.result() for future in said)
-        return Result(os.waitstatus_to_exitcode(end), out, err)
+            code = self._ended()
+            return Result(code, *(future.result() for future in said))
+
+    def run_on(self, terminal, arguments, folder, environment):
+        """On a terminal, of which this closes our descriptor as soon as the binary has it; the exit code."""
+        self._send(arguments, folder, environment, [terminal] * 3)
+        os.close(terminal)
+        return self._ended()
 
     def close(self):
         self.socket.close()
         self.process.wait()
+
+    def _send(self, arguments, folder, environment, files):
+        command = [self.binary, *map(str, arguments)]
+        words = [str(folder), str(len(command)), *command, *(f"{key}={value}" for key, value in environment.items())]
+        text = b"".join(os.fsencode(word) + b"\0" for word in words)
+        socket.send_fds(self.socket, [struct.pack("=I", len(text))], files)
+        self.socket.sendall(text)
+        self.number = self._told()
+
+    def _ended(self):
+        try:
+            return os.waitstatus_to_exitcode(self._told())
+        except TimeoutError:
+            os.kill(self.number, signal.SIGKILL)
+            self._told()
+            raise
 
     def _told(self):
         text = b""
@@ -70,13 +81,22 @@ class Standing:
         self._start = lambda: StandBy(binary, library, limit)
         self._free = queue.SimpleQueue()
 
-    def run(self, arguments, folder, environment, output=None):
+    def run(self, *call, **more):
+        with self._one() as one:
+            return one.run(*call, **more)
+
+    def run_on(self, *call):
+        with self._one() as one:
+            return one.run_on(*call)
+
+    @contextlib.contextmanager
+    def _one(self):
         try:
             one = self._free.get_nowait()
         except queue.Empty:
             one = self._start()
         try:
-            return one.run(arguments, folder, environment, output)
+            yield one
         finally:
             self._free.put(one)
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <sstream>
 
 #include "galvani/base/error.h"
 #include "galvani/base/progress.h"
@@ -14,6 +16,15 @@ namespace {
 
 double share(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+// "0.13149941476590638,0.5" → "0.1315 0.5": as many digits as one reads.
+std::string short_numbers(const std::string& list) {
+  std::istringstream numbers(list);
+  std::string text, number;
+  while (std::getline(numbers, number, ','))
+    text += fmt::format("{}{:.4g}", text.empty() ? "" : " ", std::strtod(number.c_str(), nullptr));
+  return text;
 }
 
 }  // namespace
@@ -33,7 +44,7 @@ double pielou_evenness(const std::vector<std::int64_t>& counts) {
 std::string base_text(const CampaignRecord& record, const SeedFigures& seeds) {
   const CardFlags& p = record.preprocess;
   auto unless = [](const char* name, const std::string& value, const char* usual) {
-    return value == usual || value.empty() ? std::string() : fmt::format(", {} {}", name, value);
+    return value == usual || value.empty() ? std::string() : fmt::format(", {} {}", name, short_numbers(value));
   };
   return fmt::format("{} gets {} of {} inputs right ({:.1f}%); preprocessing: range {}{}{}, {}, {} ({})",
                      printable(std::filesystem::path(record.model).filename().string()), format_count(seeds.right),

@@ -50,10 +50,7 @@ void list_estimators(const Common& common) {
   Table table({"estimator", "gives", "options (default)"});
   for (const auto& entry : shapley_estimators().entries()) {
     all.push_back(entry_json(entry.name, entry.help, entry.schema));
-    std::string options;
-    for (const OptionInfo& option : entry.schema)
-      options += fmt::format("{}{}={}", options.empty() ? "" : ", ", option.name, to_string(option.fallback));
-    table.add({entry.name, entry.help, options});
+    table.add({entry.name, entry.help, defaults_text(entry.schema)});
   }
   if (common.json) {
     common.give({{"estimators", all}});
@@ -116,15 +113,7 @@ std::vector<ChangedInputs> change_data(Network& network, const DataView& data, c
 }
 
 ChangedInputs changed_by_campaign(const Network& network, const std::string& folder, std::int64_t most) {
-  CampaignReader reader(folder);
-  std::unique_ptr<TestSet> tests = campaign_tests(reader);
-  if (tests->size() == 0) bad_usage("{}: has no faults to look at", folder);
-  if (network.info().classes != reader.classes())
-    bad_usage("{}: knows {} classes, the model of {} {}", network.info().path, network.info().classes, folder,
-              reader.classes());
-  std::vector<std::int64_t> rows = spread_rows(tests->size(), most);
-  TestRows found = tests->fetch(rows);
-  check_fits(network, found.tests, folder);
+  TestRows found = spread_tests(network, folder, most);
   return {folder, found.tests, found.originals, found.labels, identities(found.originals)};
 }
 

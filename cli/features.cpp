@@ -47,14 +47,7 @@ FeatureGroup group_of_data(Network& network, const DataView& data, const Feature
 
 FeatureGroup group_of_tests(Network& network, const std::string& folder, const FeaturesFlags& flags,
                             const FeatureNeed& need) {
-  CampaignReader reader(folder);
-  std::unique_ptr<TestSet> tests = campaign_tests(reader);
-  if (tests->size() == 0) bad_usage("{}: has no faults to look at", folder);
-  if (network.info().classes != reader.classes())
-    bad_usage("{}: knows {} classes, the model of {} {}", network.info().path, network.info().classes, folder,
-              reader.classes());
-  TestRows found = tests->fetch(spread_rows(tests->size(), flags.most));
-  check_fits(network, found.tests, folder);
+  TestRows found = spread_tests(network, folder, flags.most);
   return group_of(network, folder, found.tests, found.labels, need);
 }
 

@@ -16,4 +16,12 @@ inline Json entry_json(const std::string& name, const std::string& help, const O
   return {{"name", name}, {"help", help}, {"options", options}};
 }
 
+// "steps=20, norm=linf": what a component's options are unless something else is said.
+inline std::string defaults_text(const OptionSchema& schema) {
+  std::string text;
+  for (const OptionInfo& option : schema)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", option.name, to_string(option.fallback));
+  return text;
+}
+
 }  // namespace galvani::cli

@@ -47,10 +47,7 @@ void list_metrics(const Common& common) {
   }
   Table table({"metric", "is", "options (default)"});
   for (const auto& entry : quality_metrics().entries()) {
-    std::string options;
-    for (const OptionInfo& option : entry.schema)
-      options += fmt::format("{}{}={}", options.empty() ? "" : ", ", option.name, to_string(option.fallback));
-    table.add({entry.name, entry.help, options});
+    table.add({entry.name, entry.help, defaults_text(entry.schema)});
   }
   table.add({"--clever", "an estimate of the distance to the nearest input with another verdict", ""});
   say("{}", table.str());

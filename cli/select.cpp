@@ -66,10 +66,7 @@ void list_selectors(const Common& common) {
   Table table({"selector", "takes first", "options (default)"});
   for (const auto& entry : selectors().entries()) {
     all.push_back(entry_json(entry.name, entry.help, entry.schema));
-    std::string options;
-    for (const OptionInfo& option : entry.schema)
-      options += fmt::format("{}{}={}", options.empty() ? "" : ", ", option.name, to_string(option.fallback));
-    table.add({entry.name, entry.help, options});
+    table.add({entry.name, entry.help, defaults_text(entry.schema)});
   }
   if (common.json) {
     common.give({{"selectors", all}});

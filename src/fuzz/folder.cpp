@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,12 @@ constexpr std::string_view kMarkerText =
 constexpr const char* kStoreFiles[] = {"campaign.db-journal", "campaign.db-wal", "campaign.db-shm", "campaign.db"};
 constexpr std::size_t kLongestLock = 20;  // the number of a process
 
-void make_folder(const fs::path& folder) {
+// False: it was there.
+bool make_folder(const fs::path& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  bool made = fs::create_directories(folder, error);
   if (error) fail(ErrorCode::environment, "{}: cannot be made: {}", folder.string(), error.message());
+  return made;
 }
 
 [[noreturn]] void refuse(const fs::path& folder, const fs::path& found) {
@@ -127,10 +130,25 @@ void write_marker(const fs::path& file) {
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder) {
-  make_folder(folder);
-  fs::path path = folder / kLock;
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+FolderLock::FolderLock(const fs::path& folder) : folder_(folder), made_folder_(make_folder(folder)) {
+  // Whoever had the lock may have taken the file away since it was opened: then it locks nothing.
+  struct stat opened {};
+  struct stat there {};
+  do {
+    if (fd_ >= 0) ::close(fd_);
+    take();
+  } while (::fstat(fd_, &opened) == 0 &&
+           (::stat((folder / kLock).c_str(), &there) != 0 || opened.st_ino != there.st_ino));
+  std::string process = std::to_string(::getpid());
+  if (::ftruncate(fd_, 0) == 0) (void)!::pwrite(fd_, process.data(), process.size(), 0);
+}
+
+void FolderLock::take() {
+  fs::path path = folder_ / kLock;
+  constexpr int kFlags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  fd_ = ::open(path.c_str(), kFlags | O_EXCL, 0666);
+  made_file_ = fd_ >= 0;
+  if (!made_file_ && errno == EEXIST) fd_ = ::open(path.c_str(), kFlags, 0666);
   if (fd_ < 0) fail(ErrorCode::environment, "{}: cannot be written: {}", path.string(), std::strerror(errno));
   char text[kLongestLock + 2] = "";
   ssize_t n = ::pread(fd_, text, sizeof text - 1, 0);
@@ -144,14 +162,17 @@ FolderLock::FolderLock(const fs::path& folder) {
     ::close(fd_);
     if (reason != EWOULDBLOCK)
       fail(ErrorCode::environment, "{}: cannot be locked: {}", path.string(), std::strerror(reason));
-    fail(ErrorCode::environment, "{}: another process{} works in this folder; wait for it or stop it", folder.string(),
+    fail(ErrorCode::environment, "{}: another process{} works in this folder; wait for it or stop it", folder_.string(),
          process.empty() ? "" : " (" + process + ")");
   }
-  process = std::to_string(::getpid());
-  if (::ftruncate(fd_, 0) == 0) (void)!::pwrite(fd_, process.data(), process.size(), 0);
 }
 
 FolderLock::~FolderLock() {
+  std::error_code error;
+  if (made_file_ && std::distance(fs::directory_iterator(folder_, error), fs::directory_iterator()) == 1) {
+    ::unlink((folder_ / kLock).c_str());
+    if (made_folder_) ::rmdir(folder_.c_str());
+  }
   ::close(fd_);
 }
 

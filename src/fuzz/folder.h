@@ -8,6 +8,7 @@
 namespace galvani {
 
 // Held while a process works in the folder. Error(environment) if another one does, or the folder cannot be written.
+// What it made, file and folder, goes with it if nothing else came into the folder.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);
@@ -16,7 +17,11 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int fd_;
+  void take();
+  std::filesystem::path folder_;
+  bool made_folder_ = false;
+  bool made_file_ = false;
+  int fd_ = -1;
 };
 
 // Held while a campaign's folder is read as a whole: no process may begin to work in it. Error(environment) if one

@@ -78,6 +78,28 @@ TEST_F(FolderTest, WhatIsNotOursIsLeftAlone) {
   EXPECT_TRUE(fs::exists(folder_ / "elsewhere/cat.png"));
 }
 
+TEST(FolderLock, GoesWithWhatItMade) {
+  TemporaryFolder place;
+  auto names = [&](const fs::path& folder) {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder)) found.push_back(entry.path().filename().string());
+    return found;
+  };
+  { FolderLock lock(place / "refused"); }
+  EXPECT_TRUE(names(place / "").empty());
+  {
+    FolderLock lock(place / "begun");
+    write_file(place / "begun/other", "something");
+  }
+  EXPECT_EQ(names(place / "begun").size(), 2U);
+  fs::create_directory(place / "mine");
+  { FolderLock lock(place / "mine"); }
+  EXPECT_TRUE(fs::exists(place / "mine") && names(place / "mine").empty());
+  write_file(place / "mine/campaign.lock", "");
+  { FolderLock lock(place / "mine"); }
+  EXPECT_EQ(names(place / "mine"), std::vector<std::string>{"campaign.lock"});
+}
+
 TEST_F(FolderTest, ACampaignWithoutItsRecordIsLeftAlone) {
   run("a", 3, testing::small_settings("random"));
   std::string toml = read_file(folder_ / "a/campaign.toml");

@@ -1410,7 +1410,7 @@ def _(w):
     expect_equal(store(w / "cut-explored"), store(w / "whole-explored"), "the store")
     # Another model under the same name.
     shutil.copy(w / "one.onnx", w / "twin.onnx")
-    twin = [*command[:-4], "--with", "twin.onnx", "--batch", 12, "--iterations", 12]
+    twin = ["fuzz", "eight.onnx", *DIFFERENTIAL[:-1], 12, "--method", "deepxplore", "--with", "twin.onnx"]
     w.done(*twin, "-o", "with-twin")
     shutil.copy(w / "eight.onnx", w / "twin.onnx")
     w.refused(2, *twin, "-o", "with-twin", names="a file of the generator has another content")
@@ -1418,7 +1418,7 @@ def _(w):
                                    (["dlfuzz", "--with", "one.onnx"], 2, "has no option 'with'"),
                                    (["deepxplore", "--with", "one.csv"], 3, "one.csv")):
         w.refused(code, "fuzz", "eight.onnx", *DIFFERENTIAL, "--method", *arguments, "-o", "no", names=words)
-        expect_equal([file.name for file in (w / "no").glob("*")], ["campaign.lock"], "what was written")
+        expect_equal(list((w / "no").glob("*")), [], "what a refused campaign leaves")
 
 
 @check("fuzz with every guide, scheduler and budget")

@@ -40,7 +40,7 @@ void equal_error(benchmark::State& state) {
   for (auto unused : state) {
     ShapleyValues rough = values("path:tolerance=0"), fine = values("path:points=64,tolerance=1e-6,most=4096");
     ShapleyValues drawn = values("permutation:pairs=" + std::to_string(kPairs));
-    double error = at::sqrt((rough.values - fine.values).pow(2).mean()).item<double>();
+    auto error = at::sqrt((rough.values - fine.values).pow(2).mean()).item<double>();
     // Half a width is 2.13 standard errors of 16 pairs.
     double chance = at::sqrt(drawn.half_widths.pow(2).mean()).item<double>() / 2.13;
     auto passes = [](const ShapleyValues& v) { return (v.worths + v.slopes).to(at::kDouble).mean().item<double>(); };

@@ -83,7 +83,7 @@ bool is_number(const std::string& text) {
 }
 
 void check_labelled(const Network& network, const Dataset& data) {
-  std::int64_t none = (data.labels < 0).sum().item<std::int64_t>();
+  auto none = (data.labels < 0).sum().item<std::int64_t>();
   if (none > 0)
     bad_input(
         "{}: {} of {} inputs have no label, and an attack must know what is right; --labels model takes the model's "

@@ -137,15 +137,16 @@ void bind_work(py::module_& module) {
   at::set_num_threads(threads);
   log::set_level(log::Level::warning);
   Progress::set_enabled(false);
-  py::register_exception_translator([](std::exception_ptr pointer) {
-    try {
-      if (pointer) std::rethrow_exception(pointer);
-    } catch (const Error& e) {
-      raise(e.code(), e.what());
-    } catch (const c10::Error& e) {
-      raise(ErrorCode::internal, (std::string("LibTorch: ") + e.what_without_backtrace()).c_str());
-    }
-  });
+  py::register_exception_translator(
+      [](std::exception_ptr pointer) {  // NOLINT(performance-unnecessary-value-param): pybind11's type
+        try {
+          if (pointer) std::rethrow_exception(pointer);
+        } catch (const Error& e) {
+          raise(e.code(), e.what());
+        } catch (const c10::Error& e) {
+          raise(ErrorCode::internal, (std::string("LibTorch: ") + e.what_without_backtrace()).c_str());
+        }
+      });
   module.def("log_level", set_log_level);
   module.def("progress", [](bool shown) { Progress::set_enabled(shown); });
   module.def("threads", [](int n) {
@@ -160,7 +161,7 @@ void bind_work(py::module_& module) {
 }  // namespace galvani::python
 
 PYBIND11_MODULE(_galvani, module) {
-  using namespace galvani::python;
+  using namespace galvani::python;  // NOLINT(google-build-using-namespace): this function's alone
   bind_work(module);
   bind_data(module);
   bind_network(module);

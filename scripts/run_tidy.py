@@ -4,16 +4,18 @@
 usage: scripts/run_tidy.py BUILD_DIR [FOLDER_OR_FILE...]
 
 BUILD_DIR holds compile_commands.json of the `tidy` preset. The checks of .clang-tidy are run by clangd, which looks at our
-lines alone: clang-tidy itself matches every check against all of LibTorch's headers and takes eight times as long. A result
-is kept in BUILD_DIR/tidy-cache and is good as long as the compile command, .clang-tidy, the version of clangd and every
-file the source includes stay the same: files of this repository by content, those of the system by size and time. Prints
-findings; exits 1 if there are any.
+lines alone: clang-tidy itself matches every check against all of LibTorch's headers and takes eight times as long. Most of
+the rest is reading headers, so sources are put together as the unity build does, and the headers of a room one behind the
+other; findings are told of the files they came from. A result is kept in BUILD_DIR/tidy-units and is good as long as the
+text, the compile command, .clang-tidy, the version of clangd and every file that is included stay the same: files of this
+repository by content, those of the system by size and time. Prints findings; exits 1 if there are any.
 """
 import hashlib
 import json
 import os
 import pathlib
 import queue
+import re
 import shlex
 import shutil
 import subprocess
@@ -68,14 +70,42 @@ def included_files(arguments, folder):
     return [os.path.normpath(os.path.join(folder, name)) for name in shlex.split(text)]
 
 
-class Job:
-    def __init__(self, entry, cache_folder, settings, stamps):
-        self.path = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+
+class Unit:
+    """Files that are looked at as one text, what they have in common included once."""
+
+    def __init__(self, folder, name, files, entry, settings, stamps):
+        self.path = folder / name
+        self.files = files
+        self.origin = []  # of every line: file, number
+        lines, seen = [], set()
+        for file in files:
+            own = set()
+            for number, line in enumerate(file.read_text().splitlines(), 1):
+                included = INCLUDE.match(line)
+                target = included and included.group(1)
+                if line == "#pragma once" or target in seen or self.is_part(file, target):
+                    line = ""
+                if target:
+                    own.add(target)
+                lines.append(line)
+                self.origin.append((file, number))
+            seen |= own
+        self.text = "\n".join(lines) + "\n"
         self.folder = entry["directory"]
-        self.arguments = shlex.split(entry["command"]) if "command" in entry else entry["arguments"]
-        self.key = digest(settings + json.dumps(self.arguments))
-        self.cache = cache_folder / (digest(self.path)[:24] + ".json")
+        self.arguments = [str(self.path) if argument == entry["file"] else argument for argument in shlex.split(entry["command"])]
+        for place in sorted({file.parent for file in files}):
+            self.arguments[1:1] = ["-iquote", str(place)]
+        self.key = digest(settings + json.dumps(self.arguments) + self.text)
+        self.cache = self.path.with_suffix(".json")
         self.stamps = stamps
+        self.read = {}
+
+    def is_part(self, file, target):
+        """Whether an included header is one of the files here: then it stands further up."""
+        return bool(target) and any(str(part).endswith("/" + target) for part in self.files if part != file and part.suffix == ".h")
 
     def remembered(self):
         try:
@@ -86,15 +116,79 @@ class Job:
             self.stamps.of(name) == stamp for name, stamp in record["files"].items())
         return record["findings"] if fresh else None
 
-    def stamp(self):
-        """Before the run: a file that changes meanwhile must count as changed."""
-        self.files = {name: self.stamps.of(name) for name in included_files(self.arguments, self.folder)}
+    def write(self):
+        """Before the run; a file that changes meanwhile must count as changed."""
+        self.path.write_text(self.text)
+        self.read = {name: self.stamps.of(name) for name in included_files(self.arguments, self.folder) if name != str(self.path)}
 
     def remember(self, findings):
-        if self.files:
+        if self.read:
             temporary = self.cache.with_suffix(".new")
-            temporary.write_text(json.dumps({"key": self.key, "files": self.files, "findings": findings}))
+            temporary.write_text(json.dumps({"key": self.key, "files": self.read, "findings": findings}))
             temporary.replace(self.cache)
+
+    def finding(self, diagnostic):
+        start = diagnostic["range"]["start"]
+        file, line = self.origin[min(start["line"], len(self.origin) - 1)]
+        return (f"{os.path.relpath(file, ROOT)}:{line}:{start['character'] + 1}: {diagnostic['message'].splitlines()[0]} "
+                f"[{diagnostic.get('code', '')}]")
+
+
+def sources_of(entry, build):
+    """The sources of ours that a compile command compiles: several where it is one of the unity build."""
+    path = pathlib.Path(entry["file"])
+    if "Unity" in path.parts:
+        return [pathlib.Path(name) for name in re.findall(r'^#include "(.*)"', path.read_text(), re.MULTILINE) if
+                build not in pathlib.Path(name).parents]
+    return [path] if ROOT in path.parents and build not in path.parents else []
+
+
+def in_order(headers):
+    """Each behind those it includes."""
+    result = []
+
+    def add(header):
+        if header in result:
+            return
+        for line in header.read_text().splitlines():
+            target = (found := INCLUDE.match(line)) and found.group(1)
+            for other in headers:
+                if target and other != header and str(other).endswith("/" + target):
+                    add(other)
+        result.append(header)
+    for header in headers:
+        add(header)
+    return result
+
+
+def header_units(sources):
+    """(name, headers, compile command) of every room and top folder; the command is that of a source nearby."""
+    rooms = {}
+    for name in subprocess.run(["git", "ls-files", "*.h"], cwd=ROOT, capture_output=True, text=True).stdout.split():
+        parts = pathlib.Path(name).parts
+        room = parts[2] if parts[0] == "include" else parts[1] if parts[0] == "src" else parts[0]
+        if "stub" not in parts:
+            rooms.setdefault(room, []).append(ROOT / name)
+    for room, headers in rooms.items():
+        near = max(sources, key=lambda source: (room in source.relative_to(ROOT).parts, source.stem.endswith("_test")))
+        yield f"headers-{room}.h", in_order(sorted(headers)), sources[near]
+
+
+def all_units(build, settings, stamps):
+    folder = build / "tidy-units"
+    folder.mkdir(parents=True, exist_ok=True)
+    units, sources = [], {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        files = sources_of(entry, build)
+        fresh = [file for file in files if file not in sources]
+        sources.update((file, entry) for file in fresh)
+        if fresh:
+            name = re.sub(r"\W+", "-", os.path.relpath(entry["file"], build).replace("CMakeFiles/", "").replace("../", "")) + ".cpp"
+            units.append(Unit(folder, name, fresh, entry, settings, stamps))
+    units += [Unit(folder, name, headers, entry, settings, stamps) for name, headers, entry in header_units(sources)]
+    (folder / "compile_commands.json").write_text(json.dumps(
+        [{"directory": unit.folder, "file": str(unit.path), "arguments": unit.arguments} for unit in units]))
+    return folder, units
 
 
 class Clangd:
@@ -131,28 +225,21 @@ class Clangd:
                 self.arrived.put(message["params"])
         self.arrived.put(None)
 
-    def open(self, path):
+    def open(self, unit):
         self.send("textDocument/didOpen", {"textDocument": {
-            "uri": path.as_uri(), "languageId": "cpp", "version": 1, "text": path.read_text()}})
+            "uri": unit.path.as_uri(), "languageId": "cpp", "version": 1, "text": unit.text}})
 
-    def close(self, path):
-        self.send("textDocument/didClose", {"textDocument": {"uri": path.as_uri()}})
+    def close(self, unit):
+        self.send("textDocument/didClose", {"textDocument": {"uri": unit.path.as_uri()}})
 
     def next(self):
-        """The next file's findings: (path, lines of text)."""
+        """The next path that was looked at, and what was found."""
         while True:
             parameters = self.arrived.get()
             if parameters is None:
                 raise SystemExit("clangd ended unexpectedly")
             if "version" in parameters:  # closing a file publishes an empty list without one
-                path = pathlib.Path(urllib.parse.unquote(urllib.parse.urlparse(parameters["uri"]).path))
-                return path, [self.text(path, d) for d in parameters["diagnostics"]]
-
-    @staticmethod
-    def text(path, diagnostic):
-        start = diagnostic["range"]["start"]
-        return (f"{os.path.relpath(path, ROOT)}:{start['line'] + 1}:{start['character'] + 1}: {diagnostic['message']} "
-                f"[{diagnostic.get('code', '')}]")
+                return pathlib.Path(urllib.parse.unquote(urllib.parse.urlparse(parameters["uri"]).path)), parameters["diagnostics"]
 
 
 def main():
@@ -161,62 +248,42 @@ def main():
         return 0 if len(sys.argv) > 1 else 2
     build = pathlib.Path(sys.argv[1]).resolve()
     wanted = [(pathlib.Path.cwd() / name).resolve() for name in sys.argv[2:]] or [ROOT]
-    cache_folder = build / "tidy-cache"
-    cache_folder.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([CLANGD, "--version"], capture_output=True, text=True, check=True).stdout
-    settings = version + (ROOT / ".clang-tidy").read_text()
-    stamps = Stamps()
-    jobs = {}
-    commands = {}
-    headers = {}
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        job = Job(entry, cache_folder, settings, stamps)
-        path = pathlib.Path(job.path)
-        if ROOT in path.parents and build not in path.parents:
-            commands.setdefault(path, job)
-    # A header is looked at on its own, with the command of a source that stands nearest to it.
-    for name in subprocess.run(["git", "ls-files", "*.h"], cwd=ROOT, capture_output=True, text=True).stdout.split():
-        path = ROOT / name
-        near = max(commands, key=lambda source: len(set(source.relative_to(ROOT).parts) & set(path.parts)))
-        entry = {"file": str(path), "directory": commands[near].folder,
-                 "arguments": [str(path) if argument.endswith(near.name) else argument
-                               for argument in commands[near].arguments]}
-        headers[path] = Job(entry, cache_folder, settings, stamps)
-    for path, job in {**commands, **headers}.items():
-        if any(path == w or w in path.parents for w in wanted):
-            jobs[path] = job
-    if not jobs:
+    folder, units = all_units(build, version + (ROOT / ".clang-tidy").read_text(), Stamps())
+    units = {unit.path: unit for unit in units if any(file == w or w in file.parents for file in unit.files for w in wanted)}
+    if not units:
         print("no sources to look at", file=sys.stderr)
         return 2
     start = time.monotonic()
-    results = {path: job.remembered() for path, job in jobs.items()}
-    todo = [path for path in jobs if results[path] is None]
+    results = {path: unit.remembered() for path, unit in units.items()}
+    todo = [path for path in units if results[path] is None]
     show = sys.stderr.isatty()
     workers = len(os.sched_getaffinity(0))
     if todo:
-        server = Clangd(build, workers)
+        server = Clangd(folder, workers)
         waiting = list(reversed(todo))
         running = set()
         while waiting or running:
             while waiting and len(running) < workers:
                 path = waiting.pop()
-                jobs[path].stamp()
+                units[path].write()
                 running.add(path)
-                server.open(path)
-            path, results[path] = server.next()
-            jobs[path].remember(results[path])
-            server.close(path)
+                server.open(units[path])
+            path, found = server.next()
+            results[path] = [units[path].finding(diagnostic) for diagnostic in found]
+            units[path].remember(results[path])
+            server.close(units[path])
             running.remove(path)
             if show:
                 done = len(todo) - len(waiting) - len(running)
-                print(f"\r\033[K{done}/{len(todo)} {os.path.relpath(path, ROOT)}", end="", file=sys.stderr)
+                print(f"\r\033[K{done}/{len(todo)} {path.name}", end="", file=sys.stderr)
         server.process.kill()
     if show and todo:
         print("\r\033[K", end="", file=sys.stderr)
     findings = sorted({finding for found in results.values() for finding in found})
     for finding in findings:
         print(finding)
-    print(f"{len(jobs)} files, {len(todo)} looked at anew, {len(findings)} findings, "
+    print(f"{sum(len(unit.files) for unit in units.values())} files in {len(units)} texts, {len(todo)} looked at anew, {len(findings)} findings, "
           f"{time.monotonic() - start:.0f} s", file=sys.stderr)
     return 1 if findings else 0
 

@@ -58,10 +58,10 @@ at::Tensor worth_of_all(Game& game, const std::vector<std::int64_t>& games, cons
 
 double student_quantile(double freedom) {
   // Cornish and Fisher's expansion around the normal quantile; off by less than one in a hundred from five degrees on.
-  constexpr double z = 1.959963984540054;
-  double z2 = z * z, v = freedom;
-  return z * (1 + (z2 + 1) / (4 * v) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * v * v) +
-              (3 * z2 * z2 * z2 + 19 * z2 * z2 + 17 * z2 - 15) / (384 * v * v * v));
+  constexpr double kNormal = 1.959963984540054;
+  double z2 = kNormal * kNormal, v = freedom;
+  return kNormal * (1 + (z2 + 1) / (4 * v) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * v * v) +
+                    (3 * z2 * z2 * z2 + 19 * z2 * z2 + 17 * z2 - 15) / (384 * v * v * v));
 }
 
 const ShapleyRegistry& shapley_estimators() {

@@ -173,7 +173,7 @@ QuadratureRule radau_rule(std::int64_t n) {
   auto [values, vectors] = at::linalg_eigh(matrix);
   QuadratureRule rule;
   for (std::int64_t i = 0; i < n; ++i) {
-    double first = vectors[0][i].item<double>();
+    auto first = vectors[0][i].item<double>();
     rule.nodes.push_back(i == n - 1 ? 1 : (values[i].item<double>() + 1) / 2);
     rule.weights.push_back(first * first);
   }

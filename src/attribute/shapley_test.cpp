@@ -34,7 +34,7 @@ class FormulaGame : public Game {
     return result;
   }
   Diagonal along(const at::Tensor& games, const at::Tensor& degrees, const at::Tensor& weights) override {
-    constexpr double h = 1e-5;
+    constexpr double kStep = 1e-5;
     Diagonal result{at::empty_like(degrees), at::zeros({games.size(0), players_}, at::kDouble)};
     for (std::int64_t row = 0; row < games.size(0); ++row) {
       for (std::int64_t q = 0; q < degrees.size(1); ++q) {
@@ -43,9 +43,9 @@ class FormulaGame : public Game {
         result.worth[row][q] = formula_(game, at);
         for (std::size_t i = 0; i < at.size(); ++i) {
           std::vector<double> up = at, down = at;
-          up[i] += h;
-          down[i] -= h;
-          double slope = (formula_(game, up) - formula_(game, down)) / (2 * h);
+          up[i] += kStep;
+          down[i] -= kStep;
+          double slope = (formula_(game, up) - formula_(game, down)) / (2 * kStep);
           result.slopes[row][static_cast<std::int64_t>(i)] += slope * weights[row][q].item<double>();
         }
       }
@@ -240,7 +240,7 @@ TEST(Shapley, PublishedExample) {
 // A convolution of 3 neurons, a dense layer of 6, an output of 3.
 std::unique_ptr<Network> small_network(std::uint64_t seed) {
   Rng rng(seed);
-  auto drawn = [&](std::vector<std::int64_t> shape, double size) {
+  auto drawn = [&](const std::vector<std::int64_t>& shape, double size) {
     at::Tensor value = at::empty(shape);
     rng.fill_normal(value.data_ptr<float>(), static_cast<std::size_t>(value.numel()));
     return value * size;

@@ -44,7 +44,7 @@ std::string heat_map_svg(const HeatMap& map) {
       "font-family=\"sans-serif\" font-size=\"11\" fill=\"#333\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
       width, height);
-  svg += heat_text(kHeatMargin, 22, "start", map.title, " font-size=\"13\" font-weight=\"bold\"");
+  svg += heat_text(kHeatMargin, 22, "start", map.title, R"( font-size="13" font-weight="bold")");
   svg += heat_text(kHeatMargin, kHeatTop - 10, "start", map.y_title, " fill=\"#777\"");
   for (std::size_t c = 0; c < map.columns.size(); ++c)
     svg += heat_text(left + kCellWidth * (static_cast<double>(c) + 0.5), kHeatTop - 10, "middle",

@@ -1,6 +1,7 @@
 // How many processes were started along with this one, as the launcher's environment says.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 
 namespace galvani {
@@ -8,7 +9,8 @@ namespace galvani {
 inline int launched_processes() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS"}) {
     const char* value = std::getenv(name);
-    if (value != nullptr && std::atoi(value) > 0) return std::atoi(value);
+    std::int64_t number = value == nullptr ? 0 : std::strtol(value, nullptr, 10);
+    if (number > 0) return static_cast<int>(number);
   }
   return 1;
 }

@@ -59,6 +59,7 @@ class MpiCrew : public Crew {
       counts.push_back(static_cast<int>(end - begin));
       begin = end;
     }
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): MPI's own macro
     MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, rows, counts.data(), places.data(), row, MPI_COMM_WORLD);
     MPI_Type_free(&row);
   }

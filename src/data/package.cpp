@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "galvani/base/error.h"
@@ -32,10 +34,10 @@ std::string reason_in(const std::string& output) {
 }
 
 bool says_no_network(const std::string& output) {
-  for (const char* code : {"EAI_AGAIN", "ENOTFOUND", "ECONNREFUSED", "ETIMEDOUT", "ENETUNREACH", "ECONNRESET"}) {
-    if (output.find(code) != std::string::npos) return true;
-  }
-  return false;
+  static constexpr std::array kCodes = {"EAI_AGAIN", "ENOTFOUND",   "ECONNREFUSED",
+                                        "ETIMEDOUT", "ENETUNREACH", "ECONNRESET"};
+  return std::any_of(kCodes.begin(), kCodes.end(),
+                     [&](const char* code) { return output.find(code) != std::string::npos; });
 }
 
 }  // namespace

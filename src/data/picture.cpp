@@ -20,13 +20,13 @@ constexpr Colour kGround = {16, 18, 28};
 
 // From dark blue over red to pale yellow.
 Colour heat_colour(double share) {
-  static constexpr std::array<Colour, 5> stops = {
+  static constexpr std::array<Colour, 5> kStops = {
       {{16, 18, 28}, {60, 20, 110}, {180, 45, 90}, {245, 140, 50}, {252, 250, 200}}};
-  double place = std::clamp(share, 0.0, 1.0) * (stops.size() - 1);
-  auto low = std::min(static_cast<std::size_t>(place), stops.size() - 2);
+  double place = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
+  auto low = std::min(static_cast<std::size_t>(place), kStops.size() - 2);
   double part = place - static_cast<double>(low);
   Colour result;
-  for (std::size_t c = 0; c < 3; ++c) result[c] = stops[low][c] * (1 - part) + stops[low + 1][c] * part;
+  for (std::size_t c = 0; c < 3; ++c) result[c] = kStops[low][c] * (1 - part) + kStops[low + 1][c] * part;
   return result;
 }
 

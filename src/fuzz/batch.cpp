@@ -61,12 +61,12 @@ struct BatchRunner::Find {
 };
 
 BatchRunner::BatchRunner(const CampaignSettings& settings, Tracer& tracer, const Generator& generator,
-                         const GuideNeeds& needs, const SampleType& type, bool count_passes)
+                         const GuideNeeds& needs, SampleType type, bool count_passes)
     : settings_(settings),
       tracer_(tracer),
       generator_(generator),
       needs_(needs),
-      type_(type),
+      type_(std::move(type)),
       count_passes_(count_passes),
       pick_stream_(Rng(settings.seed).derive("pick")),
       candidate_stream_(Rng(settings.seed).derive("mutate")) {

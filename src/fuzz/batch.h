@@ -19,7 +19,7 @@ class BatchRunner {
  public:
   // `count_passes`: version 2 of the store did not.
   BatchRunner(const CampaignSettings& settings, Tracer& tracer, const Generator& generator, const GuideNeeds& needs,
-              const SampleType& type, bool count_passes);
+              SampleType type, bool count_passes);
 
   // Seeds from `first` on, as candidates are judged.
   Judged judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t count) const;

@@ -61,11 +61,11 @@ void Staging::replace(const fs::path& target) const {
 namespace {
 
 bool has_extension_of_inputs(std::string_view name) {
-  for (SampleKind kind : {SampleKind::image, SampleKind::audio}) {
+  constexpr SampleKind kKinds[] = {SampleKind::image, SampleKind::audio};
+  return std::any_of(std::begin(kKinds), std::end(kKinds), [&](SampleKind kind) {
     std::string_view end = SampleType{kind, {}, 0}.extension();
-    if (name.size() >= end.size() && name.substr(name.size() - end.size()) == end) return true;
-  }
-  return false;
+    return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+  });
 }
 
 }  // namespace

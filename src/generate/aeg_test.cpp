@@ -100,7 +100,7 @@ TEST_F(AegTest, SimilarityMayBeHeldAgainstTheSeed) {
     auto generator = make(with_reference() + ",against=" + against);
     std::unique_ptr<Proposal> proposal = generator->begin(moved, {2, false});
     Candidates made = proposal->next(1000);
-    double wanted = cosines(features(made.inputs[0]), features(origin)).item<double>();
+    auto wanted = cosines(features(made.inputs[0]), features(origin)).item<double>();
     EXPECT_NEAR(proposal->figures(0).at(1).second, wanted, 1e-5) << against;
   }
 }

@@ -82,7 +82,7 @@ class Differential : public Generator {
   struct Shown;
   Shown show(const std::vector<Climber*>& climbers, bool gradients) const;
   void settle(Climber& climber, std::int64_t step, const at::Tensor& shown,
-              const std::vector<std::int64_t>& verdicts) const;
+              const std::vector<std::int64_t>& said) const;
   void ascend(Climber& climber, const std::vector<const float*>& gradients) const;
 
   std::unique_ptr<Proposal> run_begin(std::vector<PickedParent> parents, const PickOrder& order) const override;

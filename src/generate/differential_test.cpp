@@ -246,7 +246,7 @@ TEST_F(DifferentialTest, EveryStrategyChoosesItsOwnNeurons) {
       chosen += terms.neurons.size();
       for (std::size_t i = 0; i < terms.neurons.size(); ++i) {
         auto place = static_cast<std::size_t>(terms.neurons[i]);
-        double value = climber.start->activity[terms.neurons[i]].item<double>();
+        auto value = climber.start->activity[terms.neurons[i]].item<double>();
         if (strategy == std::string("often")) {
           EXPECT_GT(table.active[place], 0);
         }

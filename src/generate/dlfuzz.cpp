@@ -84,7 +84,7 @@ class DlFuzz : public Differential {
     std::vector<double> below, above;
     const auto* activity = climber.start->activity.data_ptr<float>();
     for (std::int64_t i = 0; i < neurons(0).size(); ++i) {
-      double value = static_cast<double>(activity[i]);
+      auto value = static_cast<double>(activity[i]);
       below.push_back(value <= threshold_ && value > threshold_ - kNearBelow ? 1 : 0);
       above.push_back(value > threshold_ && value < threshold_ + kNearAbove ? 1 : 0);
     }

@@ -31,32 +31,33 @@ std::string told(Action action) {
 class SwarmTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    network_ = testing::random_lenet().release();
+    the_network = testing::random_lenet().release();
     Dataset data = load_data("digits:train[0:1500]");
     TrainOptions options;
     options.epochs = 3;
-    train(*network_, data, load_data("digits:test[0:100]"), options, [](const EpochReport&) {});
+    train(*the_network, data, load_data("digits:test[0:100]"), options, [](const EpochReport&) {});
     data = load_data("digits:test[0:60]");
-    at::Tensor right = network_->run(data.images).logits.argmax(1).eq(data.labels).nonzero().squeeze(1).slice(0, 0, 6);
-    seeds_ = data.images.index_select(0, right);
-    labels_ = data.labels.index_select(0, right);
+    at::Tensor right =
+        the_network->run(data.images).logits.argmax(1).eq(data.labels).nonzero().squeeze(1).slice(0, 0, 6);
+    the_seeds = data.images.index_select(0, right);
+    the_labels = data.labels.index_select(0, right);
   }
   static void TearDownTestSuite() {
-    delete network_;
-    seeds_.reset();
-    labels_.reset();
+    delete the_network;
+    the_seeds.reset();
+    the_labels.reset();
   }
 
   static std::unique_ptr<Generator> make(const std::string& spec) {
     GeneratorContext context;
-    context.seeds = seeds_;
-    context.network = network_;
+    context.seeds = the_seeds;
+    context.network = the_network;
     return make_generator(Spec::parse(spec), context);
   }
   static std::vector<PickedParent> parents() {
     std::vector<PickedParent> result;
-    for (std::int64_t i = 0; i < seeds_.size(0); ++i)
-      result.push_back({seeds_[i], seeds_[i], "", labels_[i].item<std::int64_t>(), i + 1, Rng(7)});
+    for (std::int64_t i = 0; i < the_seeds.size(0); ++i)
+      result.push_back({the_seeds[i], the_seeds[i], "", the_labels[i].item<std::int64_t>(), i + 1, Rng(7)});
     return result;
   }
 
@@ -79,7 +80,7 @@ class SwarmTest : public ::testing::Test {
       Candidates part = proposal->next(portion);
       if (part.each.empty()) break;
       Outcome outcome;
-      at::Tensor all = network_->run(part.inputs).logits;
+      at::Tensor all = the_network->run(part.inputs).logits;
       std::vector<std::int64_t> rows;
       for (std::size_t i = 0; i < part.each.size(); ++i) {
         found.each.push_back(part.each[i]);
@@ -94,7 +95,7 @@ class SwarmTest : public ::testing::Test {
       for (std::size_t i = 0; i < rows.size(); ++i) {
         auto parent = static_cast<std::int64_t>(part.each[static_cast<std::size_t>(rows[i])].parent);
         bool fault = outcome.predicted[static_cast<std::int64_t>(i)].item<std::int64_t>() !=
-                     labels_[parent].item<std::int64_t>();
+                     the_labels[parent].item<std::int64_t>();
         found.faults += fault ? 1 : 0;
       }
       inputs.push_back(part.inputs);
@@ -111,13 +112,13 @@ class SwarmTest : public ::testing::Test {
     return -logits.to(at::kDouble).log_softmax(0)[label].item<double>();
   }
 
-  static Network* network_;
-  static at::Tensor seeds_;
-  static at::Tensor labels_;
+  static Network* the_network;
+  static at::Tensor the_seeds;
+  static at::Tensor the_labels;
 };
-Network* SwarmTest::network_ = nullptr;
-at::Tensor SwarmTest::seeds_;
-at::Tensor SwarmTest::labels_;
+Network* SwarmTest::the_network = nullptr;
+at::Tensor SwarmTest::the_seeds;
+at::Tensor SwarmTest::the_labels;
 
 TEST_F(SwarmTest, SearchesAllParentsSideBySideAndStaysInTheBall) {
   for (const char* name : {"swarm", "genetic"}) {
@@ -136,7 +137,7 @@ TEST_F(SwarmTest, SearchesAllParentsSideBySideAndStaysInTheBall) {
         EXPECT_FALSE(found.each[i].repeatable);
         EXPECT_EQ(kind_of(found.provenances[i]), std::string(name) + (last ? "-final" : ""));
         auto parent = static_cast<std::int64_t>(found.each[i].parent);
-        at::Tensor change = found.inputs[static_cast<std::int64_t>(i)].to(at::kInt) - seeds_[parent].to(at::kInt);
+        at::Tensor change = found.inputs[static_cast<std::int64_t>(i)].to(at::kInt) - the_seeds[parent].to(at::kInt);
         EXPECT_LE(change.abs().max().item<int>(), 40);
         EXPECT_NEAR(found.figures[i][2].second, change.abs().max().item<int>() / 255.0, 1e-12);
       }
@@ -184,12 +185,12 @@ TEST_F(SwarmTest, CountsExcitableNeurons) {
   std::vector<std::int64_t> owners;
   for (const Candidate& candidate : found.each) owners.push_back(static_cast<std::int64_t>(candidate.parent));
   at::Tensor rows = at::tensor(owners, at::kLong);
-  LossGame game(*network_, network_->select_taps("default"), found.inputs, seeds_.index_select(0, rows),
-                labels_.index_select(0, rows));
+  LossGame game(*the_network, the_network->select_taps("default"), found.inputs, the_seeds.index_select(0, rows),
+                the_labels.index_select(0, rows));
   at::Tensor values = make_shapley(Spec::parse("path:points=8,tolerance=0"))->estimate(game, Rng(1)).values;
   std::int64_t off = 0, some = 0;
   for (std::size_t i = 0; i < found.each.size(); ++i) {
-    double share = values[static_cast<std::int64_t>(i)].gt(0.02).to(at::kDouble).mean().item<double>();
+    auto share = values[static_cast<std::int64_t>(i)].gt(0.02).to(at::kDouble).mean().item<double>();
     ASSERT_EQ(found.figures[i].back().first, "fitness");
     // Values at the very threshold may fall on either side.
     off += std::abs(found.figures[i].back().second - share) > 1.5 / 26 ? 1 : 0;
@@ -204,7 +205,7 @@ TEST_F(SwarmTest, EndsWhereEnoughNeuronsAreExcited) {
       search("swarm:population=6,generations=8,eps=0.3,by=(path:points=4,tolerance=0),until=0.04", {49, false});
   EXPECT_LT(all.each.size(), 6U * 49);
   std::int64_t finals = 0;
-  for (std::size_t i = 0; i < all.each.size(); ++i) finals += all.each[i].kind;
+  for (const auto& candidate : all.each) finals += candidate.kind;
   EXPECT_EQ(finals, 6);
 }
 
@@ -245,26 +246,27 @@ TEST_F(SwarmTest, TakesWhatThereIsToMake) {
 
 TEST_F(SwarmTest, GoesOnFromAParentThatWasChanged) {
   auto generator = make("swarm:fitness=loss,start=seed,eps=0.1");
-  at::Tensor changed = seeds_[0].clone();
+  at::Tensor changed = the_seeds[0].clone();
   changed[0][14][14] =
       changed[0][14][14].item<int>() > 127 ? changed[0][14][14].item<int>() - 20 : changed[0][14][14].item<int>() + 20;
-  auto proposal = generator->begin({{changed, seeds_[0], "", labels_[0].item<std::int64_t>(), 1, Rng(3)}}, {4, false});
+  auto proposal =
+      generator->begin({{changed, the_seeds[0], "", the_labels[0].item<std::int64_t>(), 1, Rng(3)}}, {4, false});
   Candidates first = proposal->next(10);
   EXPECT_TRUE(at::equal(first.inputs[0], changed));
   EXPECT_FALSE(first.each[0].valid) << "it is the parent itself";
-  EXPECT_TRUE(at::equal(first.inputs[1], seeds_[0]));
+  EXPECT_TRUE(at::equal(first.inputs[1], the_seeds[0]));
 }
 
 TEST_F(SwarmTest, OneChangedInputOfEach) {
-  Changed noise = changed_by(*make("noise:eps=0.3"), *network_, seeds_, labels_, Rng(1));
+  Changed noise = changed_by(*make("noise:eps=0.3"), *the_network, the_seeds, the_labels, Rng(1));
   EXPECT_EQ(noise.rows.size(), 6U);
-  Changed swarm =
-      changed_by(*make("swarm:fitness=loss,population=20,generations=10,eps=0.3"), *network_, seeds_, labels_, Rng(1));
+  Changed swarm = changed_by(*make("swarm:fitness=loss,population=20,generations=10,eps=0.3"), *the_network, the_seeds,
+                             the_labels, Rng(1));
   EXPECT_EQ(swarm.rows.size(), 6U);
   EXPECT_GE(swarm.fooling, noise.fooling);
-  at::Tensor said = network_->run(swarm.inputs).logits.argmax(1);
-  EXPECT_EQ(said.ne(labels_).sum().item<std::int64_t>(), swarm.fooling);
-  Changed attack = changed_by(*make("attack:eps=0.3"), *network_, seeds_, labels_, Rng(1));
+  at::Tensor said = the_network->run(swarm.inputs).logits.argmax(1);
+  EXPECT_EQ(said.ne(the_labels).sum().item<std::int64_t>(), swarm.fooling);
+  Changed attack = changed_by(*make("attack:eps=0.3"), *the_network, the_seeds, the_labels, Rng(1));
   EXPECT_GT(attack.fooling, 3);
   EXPECT_EQ(attack.fooling, static_cast<std::int64_t>(attack.rows.size()));
 }

@@ -1,5 +1,6 @@
 #include "model/narrow_convolutions.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 

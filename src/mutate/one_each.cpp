@@ -37,7 +37,8 @@ Mutants OneEach::make(const at::Tensor& images, const std::vector<std::int64_t>&
 DataView changed_once(const DataView& data, const OneEach& maker, std::uint64_t seed, std::vector<std::string>& rules) {
   rules.assign(static_cast<std::size_t>(data.size()), "");
   Rng stream = Rng(seed).derive("one mutant each");
-  return {data, data.type(), [data, &maker, stream, &rules](const std::vector<std::int64_t>& rows) {
+  return {static_cast<const Labelled&>(data), data.type(),
+          [data, &maker, stream, &rules](const std::vector<std::int64_t>& rows) {
             Mutants mutants = maker.make(data.fetch(rows), rows, stream);
             for (std::size_t i = 0; i < rows.size(); ++i) {
               const Mutant& mutant = mutants.each[i];

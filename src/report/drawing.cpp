@@ -81,8 +81,8 @@ int Drawing::paragraph(int x, int y, const std::string& words, int size, Ink ink
   std::string line;
   int used = 0;
   std::vector<std::string> all = words_of(words);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    std::string longer = line.empty() ? all[i] : line + " " + all[i];
+  for (const std::string& word : all) {
+    std::string longer = line.empty() ? word : line + " " + word;
     if (!line.empty() && text_width(longer, size, bold) > width) {
       if (++used == lines) {
         text(x, y, line + " ...", size, ink, bold, Anchor::start, width);
@@ -90,7 +90,7 @@ int Drawing::paragraph(int x, int y, const std::string& words, int size, Ink ink
       }
       text(x, y, line, size, ink, bold, Anchor::start, width);
       y += size + 4;
-      line = all[i];
+      line = word;
     } else {
       line = longer;
     }

@@ -25,8 +25,8 @@ void set_map(ExplainedStep& step, const at::Tensor& values, float threshold, std
   at::Tensor large =
       at::upsample_bilinear2d(values.view({1, 1, values.size(0), values.size(1)}), {height, width}, false)[0][0];
   step.active = large > threshold;
-  double low = large.min().item<double>();
-  double high = large.max().item<double>();
+  auto low = large.min().item<double>();
+  auto high = large.max().item<double>();
   step.heat = high > low ? (large - low) / (high - low) : at::zeros_like(large);
 }
 

@@ -152,7 +152,7 @@ Grouped group_alike(const CampaignReader& reader, Network* network, const std::v
 // played from their files, which the page finds if it lies in the campaign's folder.
 class Sounds {
  public:
-  explicit Sounds(const SampleType& type) : type_(type) {}
+  explicit Sounds(SampleType type) : type_(std::move(type)) {}
 
   void add_seed(const at::Tensor& seed) { seeds_.push_back(room() ? Json(encoded(seed)) : Json()); }
   void add_fault(const CampaignReader& reader, const FaultRecord& fault, std::size_t place) {

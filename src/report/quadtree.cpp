@@ -57,7 +57,8 @@ void QuadTree::split(std::size_t square, std::array<double, 2> low, int depth) {
     own.end = to;
     squares_[square].parts[static_cast<std::size_t>(part)] = static_cast<std::int64_t>(squares_.size());
     squares_.push_back(own);
-    split(squares_.size() - 1, {low[0] + (part % 2) * half, low[1] + static_cast<double>(part / 2) * half}, depth + 1);
+    auto right = part % 2, down = part / 2;
+    split(squares_.size() - 1, {low[0] + right * half, low[1] + down * half}, depth + 1);
     from = to;
   }
 }

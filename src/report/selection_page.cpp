@@ -29,12 +29,12 @@ std::string markup(const std::string& text) {
 
 std::string card(const SelectionPage& page, const PickCard& pick) {
   std::string html =
-      fmt::format("<li data-before=\"{}\" data-after=\"{}\">", escape_markup(pick.before), escape_markup(pick.after));
+      fmt::format(R"(<li data-before="{}" data-after="{}">)", escape_markup(pick.before), escape_markup(pick.after));
   if (pick.image.defined())
-    html += fmt::format("<img alt=\"\" loading=\"lazy\" src=\"data:image/png;base64,{}\">",
+    html += fmt::format(R"(<img alt="" loading="lazy" src="data:image/png;base64,{}">)",
                         base64(encode_png(picture_of(pick.image, page.type))));
   if (pick.image.defined() && page.type.kind == SampleKind::audio)
-    html += fmt::format("<audio controls preload=\"none\" src=\"data:audio/wav;base64,{}\"></audio>",
+    html += fmt::format(R"(<audio controls preload="none" src="data:audio/wav;base64,{}"></audio>)",
                         base64(page.type.encode(pick.image)));
   html += fmt::format("<b>{}</b>", markup(pick.title));
   for (const std::string& line : pick.lines) html += fmt::format("<span>{}</span>", markup(line));

@@ -166,7 +166,7 @@ class MapMaker {
   void start(const at::Tensor& along) {
     const double* values = along.data_ptr<double>();
     std::int64_t k = along.size(1);
-    double size = along.select(1, 0).std().item<double>();
+    auto size = along.select(1, 0).std().item<double>();
     Rng rng = Rng(options_.seed).derive("t-SNE");
     for (std::int64_t i = 0; i < n_; ++i) {
       // Points that are the same must be able to part.

@@ -16,7 +16,7 @@ class SurpriseSelector : public Selector {
   SurpriseSelector(const std::string& name, const Options& options, const SelectContext& context) {
     score_spec_.name = name;
     for (const auto& [key, value] : options.values()) {
-      if (to_string(value) != "") score_spec_.settings.emplace_back(key, to_string(value));
+      if (!to_string(value).empty()) score_spec_.settings.emplace_back(key, to_string(value));
     }
     Tracer tracer(context.network, context.network.select_taps("default"), NeuronUnit::channel);
     layout_ = tracer.layout();

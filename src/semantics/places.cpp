@@ -4,7 +4,8 @@ namespace galvani {
 
 bool Place::holds(const Grid& grid, std::size_t position) const {
   auto across = static_cast<std::size_t>(grid.width);
-  double y = (static_cast<double>(position / across) + 0.5) / static_cast<double>(grid.height);
+  std::size_t row = position / across;
+  double y = (static_cast<double>(row) + 0.5) / static_cast<double>(grid.height);
   double x = (static_cast<double>(position % across) + 0.5) / static_cast<double>(grid.width);
   return (y >= top && y < bottom && x >= left && x < right) != inverted;
 }

@@ -36,7 +36,7 @@ class QuantileSketch {
   static constexpr std::uint32_t kBins = 256;   // of a page
   static constexpr std::size_t kMost = 32;      // pages that are told apart
 
-  std::uint64_t* page(std::uint32_t number);
+  std::uint64_t* page(std::uint32_t top);
   void forget_below(std::uint32_t number);
 
   std::array<std::int16_t, kPages> place_;  // of each page among the counts; -1: none

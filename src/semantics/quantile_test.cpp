@@ -53,7 +53,8 @@ TEST(QuantileSketch, OrderAndPartsDoNotMatter) {
   first.add(values.data(), 7000);
   second.add(values.data() + 7000, 13000);
   first.merge(second);
-  for (double q = 0; q <= 1; q += 0.01) {
+  for (int percent = 0; percent <= 100; ++percent) {
+    double q = percent / 100.0;
     EXPECT_EQ(whole.at(q).value, reversed.at(q).value) << q;
     EXPECT_EQ(whole.at(q).above, reversed.at(q).above) << q;
     EXPECT_EQ(whole.at(q).value, first.at(q).value) << q;

@@ -46,7 +46,7 @@ bool receive(int socket, std::vector<char>& text, int (&files)[3]) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   if (recvmsg(socket, &message, MSG_WAITALL) != sizeof size) return false;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);  // NOLINT(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return false;
   std::memcpy(files, CMSG_DATA(header), sizeof files);
   text.resize(size);
@@ -70,7 +70,7 @@ void obey_permissions() {
   std::vector<char*> words;
   for (std::size_t at = 0; at < text.size(); at += std::strlen(text.data() + at) + 1) words.push_back(text.data() + at);
   if (words.size() < 2 || chdir(words[0]) != 0) _exit(125);
-  auto count = static_cast<std::size_t>(std::atoi(words[1]));
+  auto count = static_cast<std::size_t>(std::strtol(words[1], nullptr, 10));
   clearenv();
   for (std::size_t i = 2 + count; i < words.size(); ++i) putenv(words[i]);
   if (std::getenv("GALVANI_OBEYS") != nullptr) obey_permissions();
@@ -82,7 +82,7 @@ void obey_permissions() {
 int stand_by(int argc, char** argv, char** environment) {
   const char* number = std::getenv("GALVANI_STAND_BY");
   if (number == nullptr) return program(argc, argv, environment);
-  int socket = std::atoi(number);
+  auto socket = static_cast<int>(std::strtol(number, nullptr, 10));
   std::vector<char> text;
   int files[3];
   while (receive(socket, text, files)) {
@@ -102,9 +102,11 @@ int stand_by(int argc, char** argv, char** environment) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the system's name
 extern "C" int __libc_start_main(Main own, int argc, char** argv, void (*init)(), void (*fini)(), void (*rtld_fini)(),
                                  void* stack_end) {
   program = own;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   auto start = reinterpret_cast<decltype(&__libc_start_main)>(dlsym(RTLD_NEXT, "__libc_start_main"));
   return start(stand_by, argc, argv, init, fini, rtld_fini, stack_end);
 }

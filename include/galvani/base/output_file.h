@@ -21,7 +21,7 @@ class Parcel;
 // file it names is written. Anything else (FIFO, device, /dev/stdout) is opened and written as it is.
 class OutputFile {
  public:
-  explicit OutputFile(const std::filesystem::path& path);
+  explicit OutputFile(const std::filesystem::path& wanted);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -33,9 +33,9 @@ struct KeptInput {
   std::uint64_t added;  // features it covers that those kept before it do not
 };
 
-// Greedy additional coverage: again and again the input that adds most, of equal ones the first. Lazy: a gain never
-// grows, so an input whose gain of an earlier round is already too small is not looked at. What remains covers every
-// feature of the table.
+// Greedy additional coverage: again and again the input that adds most, of equal ones the first. What each would add is
+// kept up to date, and a gain never grows: the time is that of going through all inputs' features a few times. What
+// remains covers every feature of the table.
 std::vector<KeptInput> minimise(const FeatureTable& table);
 
 }  // namespace galvani

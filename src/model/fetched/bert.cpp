@@ -118,7 +118,7 @@ class BertWriter {
     std::string query = split(dense(name + ".self.query", x, d, d), false);
     std::string key = split(dense(name + ".self.key", x, d, d), true);
     std::string value = split(dense(name + ".self.value", x, d, d), false);
-    auto width = static_cast<double>(shape_.hidden / shape_.heads);
+    auto width = static_cast<double>(shape_.hidden) / static_cast<double>(shape_.heads);
     std::string scale = out_.constant(name + "/scale", static_cast<float>(1 / std::sqrt(width)));
     std::string scores = node("Mul", name + "/scaled", {node("MatMul", name + "/scores", {query, key}), scale});
     std::string shares =

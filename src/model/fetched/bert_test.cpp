@@ -24,7 +24,7 @@ using Tensors = std::map<std::string, at::Tensor>;
 Tensors bert_weights() {
   Tensors all;
   double phase = 0;
-  auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+  auto add = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
     std::int64_t n = 1;
     for (std::int64_t side : shape) n *= side;
     all[name] = (at::arange(n, at::kFloat) * 1.3 + phase++).sin().view(shape).contiguous();

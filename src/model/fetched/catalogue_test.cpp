@@ -11,7 +11,7 @@ namespace galvani {
 namespace {
 
 class FetchedModels : public ::testing::Test {
- protected:
+ public:
   FetchedModels() {
     if (const char* now = std::getenv("GALVANI_CACHE")) before_ = now;
     ::setenv("GALVANI_CACHE", (folder_ / "cache").c_str(), 1);
@@ -22,7 +22,11 @@ class FetchedModels : public ::testing::Test {
     else
       ::setenv("GALVANI_CACHE", before_.c_str(), 1);
   }
+
+ protected:
   TemporaryFolder folder_;
+
+ private:
   std::string before_;
 };
 

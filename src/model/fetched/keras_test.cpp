@@ -33,7 +33,7 @@ const char* const kKerasModel = R"({"modelTopology": {"model_config": {"config":
  {"name": "one/kernel", "shape": [1, 1, 3, 3], "dtype": "float32"},
  {"name": "fc/kernel", "shape": [3, 3], "dtype": "float32"}, {"name": "fc/bias", "shape": [3], "dtype": "float32"}]}]})";
 
-at::Tensor keras_numbers(std::vector<std::int64_t> shape, double phase) {
+at::Tensor keras_numbers(const std::vector<std::int64_t>& shape, double phase) {
   std::int64_t n = 1;
   for (std::int64_t side : shape) n *= side;
   return (at::arange(n, at::kFloat) * 0.7 + phase).sin().view(shape).contiguous();

@@ -18,7 +18,7 @@ std::string safetensors_file(const std::string& header, const std::string& data)
 }
 
 std::string tensor_refusal(const std::string& bytes, const std::string& name = "a",
-                           std::vector<std::int64_t> shape = {2}) {
+                           const std::vector<std::int64_t>& shape = {2}) {
   try {
     SafeTensors(bytes, "f").get(name, shape);
   } catch (const Error& e) {

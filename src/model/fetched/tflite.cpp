@@ -38,7 +38,7 @@ class TfliteReader {
     operators_ = graphs[0].tables(3);
     for (const FlatTable& code : model_.tables(1)) {
       // Newer files have the number in a wider field.
-      int narrow = code.number<std::int8_t>(0, 0);
+      int narrow = code.number<std::uint8_t>(0, 0);
       codes_.push_back(std::max<int>(narrow, code.number<std::int32_t>(3, 0)));
     }
     std::vector<std::int32_t> inputs = graphs[0].integers(1);
@@ -145,7 +145,7 @@ class TfliteReader {
     FlatTable options = op.table(4);
     std::int64_t down = options.number<std::int32_t>(2, 1);
     std::int64_t right = options.number<std::int32_t>(1, 1);
-    int activation = options.number<std::int8_t>(depthwise ? 4 : 3, 0);
+    int activation = options.number<std::uint8_t>(depthwise ? 4 : 3, 0);
     int dilation = depthwise ? 5 : 4;
     if (down < 1 || right < 1) bad_input("{}: layer '{}' has a step of 0", label_, printable(name));
     if (options.number<std::int32_t>(dilation, 1) != 1 || options.number<std::int32_t>(dilation + 1, 1) != 1)

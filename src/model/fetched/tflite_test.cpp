@@ -81,7 +81,7 @@ class FlatWriter {
     int last = -1;
     for (const Field& field : fields) last = std::max(last, field.id);
     std::size_t directory = bytes_.size();
-    put(static_cast<std::uint64_t>(4 + 2 * (last + 1)), 2);
+    put(4 + 2 * (static_cast<std::uint64_t>(last) + 1), 2);
     put(4 + 4 * fields.size(), 2);
     std::map<int, std::size_t> place_of;
     for (std::size_t i = 0; i < fields.size(); ++i) place_of[fields[i].id] = 4 + 4 * i;
@@ -112,7 +112,7 @@ class FlatWriter {
 
 using FlatFields = std::vector<FlatWriter::Field>;
 
-at::Tensor tflite_numbers(std::vector<std::int64_t> shape, double phase) {
+at::Tensor tflite_numbers(const std::vector<std::int64_t>& shape, double phase) {
   std::int64_t n = 1;
   for (std::int64_t side : shape) n *= side;
   return (at::arange(n, at::kFloat) * 0.9 + phase).sin().view(shape).contiguous();

@@ -22,10 +22,10 @@ Value start(GraphBuilder& net, const Options& options) {
 
 // AudioNet (Becker et al. 2018) as attacks on speaker recognition use it: convolutions over time, halved after each.
 Value lay_out_audionet(GraphBuilder& net, const Options& options) {
-  static constexpr std::array<std::int64_t, 7> widths = {64, 128, 128, 128, 128, 64, 32};
+  static constexpr std::array<std::int64_t, 7> kWidths = {64, 128, 128, 128, 128, 64, 32};
   Value x = start(net, options);
   int layer = 1;
-  for (std::int64_t width : widths) {
+  for (std::int64_t width : kWidths) {
     std::string number = std::to_string(layer++);
     x = net.conv_bn("conv" + number, "bn" + number, x, width, {3, 1, 1, 1, false});
     x = net.relu("relu" + number, x);
@@ -50,13 +50,13 @@ Value sound_block(GraphBuilder& net, const std::string& name, const Value& x, st
 
 // ResNet-34 over bands and time, as on spectrograms; the first layer halves both.
 Value lay_out_sound_resnet(GraphBuilder& net, const Options& options) {
-  static constexpr std::array<int, 4> blocks = {3, 4, 6, 3};
+  static constexpr std::array<int, 4> kBlocks = {3, 4, 6, 3};
   std::int64_t width = options.integer("width");
   Value x = net.as_map("map", start(net, options));
   x = net.relu("relu", net.conv_bn("conv1", "bn1", x, width, {7, 2, 3, 1, false}));
   x = net.max_pool("maxpool", x, 3, 2, 1);
-  for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
-    for (int i = 0; i < blocks[stage]; ++i) {
+  for (std::size_t stage = 0; stage < kBlocks.size(); ++stage) {
+    for (int i = 0; i < kBlocks[stage]; ++i) {
       std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(i);
       x = sound_block(net, name, x, width << stage, stage > 0 && i == 0 ? 2 : 1, 0);
     }

@@ -47,12 +47,12 @@ TEST(SoundZoo, TheFrontEndIsALogMelSpectrogram) {
   }
   // Twice as loud is four times the power.
   at::Tensor soft = log_mel(*network, tone(1000, 4000)), loud = log_mel(*network, tone(1000, 8000));
-  std::int64_t band = soft.mean(1).argmax().item<std::int64_t>();
+  auto band = soft.mean(1).argmax().item<std::int64_t>();
   EXPECT_NEAR((loud - soft)[band].mean().item<double>(), std::log(4), 1e-3);
   // The window's sum of squares and the transform: a tone's power in its bin is (A/2 · Σ hann)² = (A/2 · 200)².
   at::Tensor at_bin = log_mel(*network, tone(1000, 16384));  // 1000 Hz is bin 32 of 512 exactly
   double peak = std::log(std::pow(0.5 / 2 * 200, 2));
-  double top = at_bin.amax().item<double>();
+  auto top = at_bin.amax().item<double>();
   EXPECT_GT(top, peak - 0.3);
   EXPECT_LT(top, peak + 0.8);  // neighbouring bins add up to as much again
   // Silence is the floor.
@@ -82,7 +82,7 @@ TEST(SoundZoo, GradientsReachTheSamples) {
     auto score = [&](double step) {
       return network->run(sound.to(at::kFloat) + direction * step).logits[0][0].item<double>();
     };
-    double expected = (gradient * direction).sum().item<double>();
+    auto expected = (gradient * direction).sum().item<double>();
     double found = (score(kStep) - score(-kStep)) / (2 * kStep);
     EXPECT_GT(gradient.abs().sum().item<double>(), 0) << spec;
     EXPECT_NEAR(found, expected, 0.1 * std::abs(expected)) << spec;

@@ -35,7 +35,7 @@ constexpr std::size_t kLanguageLayers = 2;
 constexpr std::size_t kLstmParts = 4;
 
 // Uniform in ±1/√n, as is usual for LSTMs.
-at::Tensor drawn_weights(std::vector<std::int64_t> shape, std::int64_t fan, Rng& rng) {
+at::Tensor drawn_weights(const std::vector<std::int64_t>& shape, std::int64_t fan, Rng& rng) {
   at::Tensor result = at::empty(shape);
   rng.fill_uniform(result.data_ptr<float>(), static_cast<std::size_t>(result.numel()));
   return result.sub_(0.5).mul_(2 / std::sqrt(static_cast<double>(fan)));

@@ -98,7 +98,7 @@ struct Canvas {
 void draw_thing(Canvas& canvas, const Thing& thing, Rng& rng, float* mask) {
   Rgb colour = paint(thing.colour, rng);
   double phase = rng.uniform(0, 5);
-  double side = static_cast<double>(kSceneSide);
+  auto side = static_cast<double>(kSceneSide);
   for (std::int64_t y = 0; y < kSceneSide; ++y) {
     for (std::int64_t x = 0; x < kSceneSide; ++x) {
       double dx = ((static_cast<double>(x) + .5) / side - thing.x) / thing.radius;

@@ -195,14 +195,14 @@ double bleu(const std::vector<std::vector<std::int64_t>>& found, const std::vect
   }
   for (std::size_t n = 1; n <= kLongest; ++n) {
     double matched = 0;
-    double all = 0;
-    double possible = 0;  // in what is wanted
+    std::int64_t all = 0;
+    std::int64_t possible = 0;  // in what is wanted
     for (std::size_t i = 0; i < found.size(); ++i) {
       std::map<std::vector<std::int64_t>, int> left;
-      for (std::size_t w = 0; w + n <= wanted[i].size(); ++w, possible += 1)
+      for (std::size_t w = 0; w + n <= wanted[i].size(); ++w, ++possible)
         ++left[{wanted[i].begin() + static_cast<std::ptrdiff_t>(w),
                 wanted[i].begin() + static_cast<std::ptrdiff_t>(w + n)}];
-      for (std::size_t w = 0; w + n <= found[i].size(); ++w, all += 1) {
+      for (std::size_t w = 0; w + n <= found[i].size(); ++w, ++all) {
         int& count = left[{found[i].begin() + static_cast<std::ptrdiff_t>(w),
                            found[i].begin() + static_cast<std::ptrdiff_t>(w + n)}];
         matched += count > 0 ? 1 : 0;
@@ -211,7 +211,7 @@ double bleu(const std::vector<std::vector<std::int64_t>>& found, const std::vect
     }
     if (possible == 0) continue;
     if (matched == 0) return 0;
-    log_sum += std::log(matched / all);
+    log_sum += std::log(matched / static_cast<double>(all));
     ++orders;
   }
   if (orders == 0 || found_words == 0) return 0;

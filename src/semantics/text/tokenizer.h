@@ -65,7 +65,7 @@ class Tokenizer {
 TokenizerParts read_tokenizer_json(const std::string& text, const std::string& where);
 // tokenizer_files.cpp
 TokenizerParts read_vocab_txt(const std::string& text, const std::string& where);
-TokenizerParts read_vocab_json(const std::string& vocabulary, const std::string& merges, const std::string& where,
+TokenizerParts read_vocab_json(const std::string& vocab_text, const std::string& merges_text, const std::string& where,
                                const std::string& merges_where);
 
 }  // namespace galvani

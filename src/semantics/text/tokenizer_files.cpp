@@ -94,9 +94,9 @@ TokenizerParts read_vocab_txt(const std::string& text, const std::string& where)
   return parts;
 }
 
-TokenizerParts read_vocab_json(const std::string& text, const std::string& merges_text, const std::string& where,
+TokenizerParts read_vocab_json(const std::string& vocab_text, const std::string& merges_text, const std::string& where,
                                const std::string& merges_where) {
-  Vocabulary vocabulary = read_numbers(text, where);
+  Vocabulary vocabulary = read_numbers(vocab_text, where);
   auto merges = read_merges(merges_text, merges_where);
   auto id = [&](const char* token) {
     auto found = vocabulary.find(token);

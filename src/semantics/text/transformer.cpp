@@ -30,7 +30,8 @@ struct TransformerFiles {
 
 class TransformerEncoder : public TextEncoder {
  public:
-  TransformerEncoder(const TransformerFiles& files, std::string pooling, std::string output, std::int64_t longest)
+  TransformerEncoder(const TransformerFiles& files, std::string pooling, const std::string& output,
+                     std::int64_t longest)
       : tokenizer_(Tokenizer::load(files.tokenizer, files.merges)),
         graph_(OnnxGraph::load(files.model)),
         pooling_(std::move(pooling)) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <stdexcept>
 
 #include "base/shared_interrupt.h"
@@ -147,6 +148,42 @@ void CrewWork::share(std::vector<std::string>& texts) const {
     for (std::int64_t i = end_of(rank - 1); i < end_of(rank); ++i)
       texts[static_cast<std::size_t>(i)] = in.get_text(bytes.size());
   }
+}
+
+CrewParts::CrewParts(int wanted) {
+  Crew* all = crew();
+  if (all == nullptr) return;
+  count_ = std::max(1, std::min(wanted, all->size()));
+  own_ = static_cast<int>(std::int64_t{all->rank()} * count_ / all->size());
+  part_ = all->part(own_);
+}
+
+CrewParts::~CrewParts() = default;
+
+std::vector<std::string> CrewParts::run(const std::function<std::string()>& work) {
+  if (part_ == nullptr) return {work()};
+  // Groups do different amounts of work, so their calls are not counted against each other.
+  std::int64_t calls = crew_calls;
+  bool first = part_->rank() == 0;
+  std::string text;
+  std::swap(current_crew(), part_);
+  CrewFailure failure = failure_of([&] { text = work(); });
+  std::swap(current_crew(), part_);
+  crew_calls = calls;
+  ArchiveWriter own;
+  own.put(failure.packed());
+  if (first && failure.code == CrewFailure::kNone) own.put(text);
+  std::vector<std::string> texts;
+  for (const std::string& bytes : crew()->gather(own.bytes())) {
+    ArchiveReader in(bytes, "another process");
+    CrewFailure theirs = CrewFailure::unpacked(in.get_text());
+    if (theirs.code != CrewFailure::kNone) {
+      if (static_cast<ErrorCode>(theirs.code) == ErrorCode::interrupted && !interrupted()) set_agreed_interrupt(SIGINT);
+      theirs.raise();
+    }
+    if (!in.rest().empty()) texts.push_back(in.get_text(bytes.size()));
+  }
+  return texts;
 }
 
 void check_crew_agrees(const std::string& value, const std::string& what) {

@@ -13,6 +13,7 @@
 #include "campaign_flags.h"
 #include "coverage_flags.h"
 #include "galvani/base/crew.h"
+#include "galvani/base/crew_costs.h"
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
@@ -273,6 +274,15 @@ void tell_round(const Common& common, const std::vector<IslandStatus>& islands) 
   }
 }
 
+// For tests/cluster/costs.py, with --verbose.
+void tell_costs() {
+  const CrewCosts& costs = crew_costs();
+  std::string runs;
+  for (const auto& [tasks, kind] : costs.runs)
+    runs += fmt::format(" {} tasks, {} times, in {:.6f} s;", tasks, kind.calls, kind.seconds);
+  log::debug("cut work:{} shared: {} bytes in {:.6f} s", runs, costs.shared_bytes, costs.share_seconds);
+}
+
 // Ctrl-C is told of once the summary was said.
 std::optional<Error> unless_stopped(const std::function<void()>& work) {
   try {
@@ -345,6 +355,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     stopped = unless_stopped([&] { campaign.run(budget, {listener.get()}); });
   }
 
+  if (leads()) tell_costs();
   // The others wait: putting islands together takes its time.
   std::optional<CampaignReader> found;
   made_by_first([&] {

@@ -53,7 +53,7 @@ class Campaign:
         calls = {}
         for tasks, count, seconds in whole.cut:
             count_before, seconds_before = before.get(tasks, (0, 0))
-            if count > count_before:
+            if tasks > 0 and count > count_before:
                 calls[tasks] = ((count - count_before) / more, max(0.0, seconds - seconds_before) / more)
         cut = sum(seconds for _, seconds in calls.values())
         return cls(max(0.0, (whole.seconds - start.seconds) / more - cut), calls, sent)

@@ -3410,7 +3410,7 @@ HABITS = [
     Habit("calibrate", "model", ["calibrate", "{input}", "--describe", "mishap.neurons", "--data", "digits:test[0:20]", "--guide",
                                  "nsgen:steps=1", "-o", "{output}"]),
     Habit("explain", "model", ["explain", "{input}", "digits:test[0]", "--describe", "mishap.neurons", "--as", "svg", "-o", "{output}"]),
-    Habit("merge", "islands", ["merge", "{input}", "-o", "{case}"], False),
+    Habit("merge", "islands", ["merge", "{input}", "-o", "merged-{case}"], False),
     Habit("check", "campaign", ["check", "{input}", "--no-lineages", "--junit", "{output}"]),
 ]
 GOOD = {None: "", "model": "eight.onnx", "data": "./mishap.npz", "campaign": "mishap-run", "islands": "mishap-islands/island-1"}

@@ -11,7 +11,7 @@
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
 #include "galvani/base/table.h"
-#include "galvani/fuzz/campaign.h"
+#include "galvani/fuzz/merge.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/report/replay.h"
@@ -224,7 +224,7 @@ void add_explain_verb(Verb& app, Common& common) {
   verb.add_option("--as", flags->as, "what the picture is (default: by its name)").check(OneOf{{"png", "svg", "html"}});
   verb.callback([&common, flags] {
     if (!flags->output.empty()) format_of(*flags);
-    bool campaign = is_campaign(flags->model.model);
+    bool campaign = holds_campaign(flags->model.model);
     if (campaign && flags->fault < 1) bad_usage("{} is a campaign: name a fault with --fault", flags->model.model);
     if (!campaign && flags->fault != 0)
       bad_usage("--fault is of a campaign, but {} is none", printable(flags->model.model));

@@ -4,6 +4,7 @@
 #include <any>
 #include <array>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "campaign_flags.h"
 #include "coverage_flags.h"
 #include "galvani/base/crew.h"
+#include "galvani/base/crew_costs.h"
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
@@ -20,6 +22,7 @@
 #include "galvani/data/spec.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
+#include "galvani/fuzz/islands.h"
 #include "galvani/fuzz/method.h"
 #include "galvani/fuzz/scheduler.h"
 #include "galvani/fuzz/summary.h"
@@ -38,6 +41,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kUsualIterations = 10000;
+constexpr std::int64_t kUsualExchange = 1000;
 constexpr const char* kGuideWithoutProfile = "nlc";
 
 struct FuzzFlags {
@@ -61,6 +65,8 @@ struct FuzzFlags {
   // Of the generator aeg.
   std::string aeg;
   std::string reference;
+  std::int64_t islands = 0;  // 0: one campaign
+  std::string run;           // the folder of the islands
   std::int64_t iterations = 0;
   std::string time;
   std::int64_t outputs = 0;
@@ -156,9 +162,9 @@ std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& trace
 
 // Without a model, the folder of a campaign says everything; only what does not belong to its identity may be given.
 void take_from_record(const Verb& verb, Common& common, FuzzFlags& flags) {
-  std::set<std::string> free = {"--output",     "--iterations", "--time",   "--outputs", "--faults",
-                                "--fail-if",    "--junit",      "--plain",  "--threads", "--json",
-                                "--json-lines", "--quiet",      "--verbose"};
+  std::set<std::string> free = {"--output",     "--iterations", "--time",    "--outputs", "--faults",
+                                "--fail-if",    "--junit",      "--plain",   "--threads", "--json",
+                                "--json-lines", "--quiet",      "--verbose", "--islands", "--island"};
   // What was learned of the training data can be learned again; the campaign tells whether it is the same.
   if (!fs::exists(stored_profile(flags.folder))) free.insert({"--profile", "--train", "--profile-size"});
   for (const std::string& name : verb.given()) {
@@ -195,6 +201,7 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   if (!exists && flags.method.empty() && !verb.was_given("--guide") && !names_profile(flags)) {
     chosen.guide = kGuideWithoutProfile;
   }
+  if (flags.islands > 0 && !exists && !verb.was_given("--exchange")) chosen.exchange = kUsualExchange;
   GuideDefaults defaults = guide_defaults(Spec::parse(chosen.guide));
   bool settled = exists || (!flags.method.empty() && !verb.was_given("--guide"));
   if (!verb.was_given("--scheduler") && !settled) chosen.scheduler = defaults.scheduler;
@@ -230,11 +237,69 @@ std::unique_ptr<Dataset> absorbed_data(const FuzzFlags& flags, const Network& ne
       profile_sample(train, parse_profile_size(flags.profile.size), flags.settings.seed).load());
 }
 
+// The folder of an island stands for the run's from here on: the first of several, or the one that is worked on.
+void find_islands(const Verb& verb, FuzzFlags& flags) {
+  const std::string& one = flags.settings.island;
+  if (flags.islands > 0 && !one.empty())
+    bad_usage("--islands works on all of them, --island on one: give one of the two");
+  if (flags.islands == 0 && !one.empty() && verb.was_given("--exchange"))
+    bad_usage("--island works on one island alone, which cannot hear of the others: leave out --exchange");
+  std::vector<fs::path> begun = is_campaign(flags.folder) ? std::vector<fs::path>() : islands_in(flags.folder);
+  if (flags.islands == 0 && one.empty() && !begun.empty()) {
+    // A run that is gone on with knows how many there are.
+    flags.islands = parse_island(CampaignRecord::from_toml(begun.front() / "campaign.toml").settings.island).of;
+  }
+  if (flags.islands == 0 && one.empty()) return;
+  flags.run = flags.folder;
+  flags.folder = island_folder(flags.run, one.empty() ? 1 : parse_island(one).number).string();
+}
+
+void tell_round(const Common& common, const std::vector<IslandStatus>& islands) {
+  CampaignCounters least = islands.front().counters;
+  std::int64_t faults = 0;
+  Json each = Json::array();
+  for (const IslandStatus& island : islands) {
+    const CampaignCounters& c = island.counters;
+    least.iterations = std::min(least.iterations, c.iterations);
+    faults += c.faults;
+    Json one = Json::object();
+    add_counters(c, one);
+    each.push_back(one);
+  }
+  if (common.json_lines) {
+    common.tell({{"event", "round"}, {"islands", each}});
+  } else {
+    log::info("{} islands have done {} iterations each and found {} faults", islands.size(),
+              format_count(least.iterations), format_count(faults));
+  }
+}
+
+// For tests/cluster/costs.py, with --verbose.
+void tell_costs() {
+  const CrewCosts& costs = crew_costs();
+  std::string runs;
+  for (const auto& [tasks, kind] : costs.runs)
+    runs += fmt::format(" {} tasks, {} times, in {:.6f} s;", tasks, kind.calls, kind.seconds);
+  log::debug("cut work:{} shared: {} bytes in {:.6f} s", runs, costs.shared_bytes, costs.share_seconds);
+}
+
+// Ctrl-C is told of once the summary was said.
+std::optional<Error> unless_stopped(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::interrupted) throw;
+    return e;
+  }
+  return std::nullopt;
+}
+
 void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (flags.list) {
     list_components(common);
     return;
   }
+  find_islands(verb, flags);
   bool from_record = flags.model.model.empty() && is_campaign(flags.folder);
   if (from_record) take_from_record(verb, common, flags);
   if (flags.model.model.empty()) bad_usage("name a model, or with -o a campaign to go on with");
@@ -267,7 +332,19 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
   std::optional<Error> stopped;
-  {
+  if (flags.islands > 0) {
+    std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
+    bool first = true;
+    stopped = unless_stopped([&] {
+      run_islands(flags.run, flags.islands, settings, {tracer, data, profile, source, style.get(), train.get()}, budget,
+                  [&](const std::vector<IslandStatus>& islands) {
+                    if (first) say_base(common, flags.folder, *network, flags.data);
+                    first = false;
+                    tell_round(common, islands);
+                  });
+    });
+    flags.folder = flags.run;
+  } else {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
     say_base(common, flags.folder, *network, flags.data);
@@ -275,19 +352,21 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener(common)
                                          : plain || common.json ? make_progress_listener()
                                                                 : make_screen_listener();
-    try {
-      campaign.run(budget, {listener.get()});
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::interrupted) throw;
-      stopped = e;
-    }
+    stopped = unless_stopped([&] { campaign.run(budget, {listener.get()}); });
   }
 
+  if (leads()) tell_costs();
+  // The others wait: putting islands together takes its time.
+  std::optional<CampaignReader> found;
+  made_by_first([&] {
+    found.emplace(flags.folder);
+    return std::string();
+  });
   if (!leads()) {
     if (stopped) throw Error(*stopped);
     return;
   }
-  CampaignReader reader(flags.folder);
+  const CampaignReader& reader = *found;
   CampaignSummary summary = summarise(reader);
   if (common.json) {
     Json j = summary_json(reader, summary);
@@ -327,15 +406,20 @@ void add_fuzz_verb(Verb& app, Common& common) {
       "  galvani fuzz lenet5.onnx --data mnist:test --guide tknc --outputs 1000 --reset-when-full -o run3\n"
       "  galvani fuzz lenet5.onnx --data mnist:test --guide random --fail-if \"faults>0\" --junit fuzz.xml -o run4\n"
       "  galvani fuzz --list\n"
+      "  galvani fuzz lenet5.onnx --data mnist:test --islands 4 -o run9       four campaigns that tell each other\n"
+      "  galvani fuzz lenet5.onnx --data mnist:test --island 2/4 -o run10     one of them, as a job of its own\n"
       "  galvani fuzz -o run1 --iterations 20000                              goes on with run1\n"
       "So does the same command again. Ctrl-C is safe.");
   runs_models(
       verb, common,
       [flags] {
         if (flags->folder.empty() && !flags->model.model.empty()) flags->folder = usual_folder(flags->model.model);
-        return Confinement{{flags->folder}, {flags->gates.junit}};
+        if (leads()) return Confinement{{flags->folder}, {flags->gates.junit}};
+        // Every island has a process that writes.
+        bool islands = flags->islands > 0 || !islands_in(flags->folder).empty();
+        return islands ? Confinement{{flags->folder}, {}} : Confinement();
       },
-      Processes::many);
+      Processes::many_that_write);
   has_news(verb, common);
   flags->model.add_to(verb, /*required=*/false);
   flags->neurons.add_to(verb);
@@ -358,6 +442,10 @@ void add_fuzz_verb(Verb& app, Common& common) {
       if (!info.choices.empty()) option.check(OneOf{info.choices});
     }
   });
+  verb.add_option("--islands", flags->islands,
+                  "so many campaigns, each with a share of the seeds, that tell each other what they found "
+                  "(--exchange, 1000 unless given)")
+      .check(Range(std::int64_t{1}, std::int64_t{4096}));
   const char* mutation = "Mutation (options of the generator mutate)";
   verb.add_option("--mutators", flags->mutators, "mutators and catalogues, docs/mutators.md (default: nsgen)")
       .group(mutation);

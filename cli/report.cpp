@@ -7,7 +7,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
-#include "galvani/fuzz/campaign.h"
+#include "galvani/fuzz/merge.h"
 #include "galvani/report/page.h"
 #include "galvani/report/replay.h"
 #include "gate_flags.h"
@@ -70,7 +70,7 @@ void add_report_verb(Verb& app, Common& common) {
                          "  galvani report run1 -o page.html --most 500");
   runs_models(verb, common, [flags] {
     Confinement wall{{}, {flags->output, flags->gates.junit}};
-    if (flags->output.empty() && is_campaign(flags->folder)) wall.files.emplace_back(flags->folder + "/report.html");
+    if (flags->output.empty() && holds_campaign(flags->folder)) wall.files.emplace_back(flags->folder + "/report.html");
     return wall;
   });
   verb.add_option("run", flags->folder, "the campaign's folder").required();

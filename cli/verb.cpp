@@ -96,7 +96,7 @@ void runs_models(Verb& verb, Common& common, std::function<Confinement()> output
     if (processes == Processes::one) refuse_crew();
     apply(common);
     Confinement wanted = outputs();
-    if (!leads()) wanted = {};
+    if (!leads() && processes != Processes::many_that_write) wanted = {};
     for (const auto& file : wanted.files) {
       if (!file.empty()) check_output(file);
     }
@@ -126,6 +126,7 @@ void add_verbs(Verb& app, Common& common) {
   add_predict_verb(app, common);
   add_profile_verb(app, common);
   add_quality_verb(app, common);
+  add_merge_verb(app, common);
   add_repair_verb(app, common);
   add_replay_verb(app, common);
   add_report_verb(app, common);

@@ -57,7 +57,8 @@ void has_news(Verb& verb, Common& common);
 
 // For a verb that runs models: from then on the process may write what `outputs` names, asked once the options are
 // known, and the cache, and nothing else (docs/security.md). Empty paths do not count.
-enum class Processes { one, many };
+// Of many the first alone may write, unless `outputs` asks of each what it may.
+enum class Processes { one, many, many_that_write };
 void runs_models(Verb& verb, Common& common, std::function<Confinement()> outputs,
                  Processes processes = Processes::one);
 
@@ -84,6 +85,7 @@ void add_export_verb(Verb& app, Common& common);
 void add_faults_verb(Verb& app, Common& common);
 void add_features_verb(Verb& app, Common& common);
 void add_fuzz_verb(Verb& app, Common& common);
+void add_merge_verb(Verb& app, Common& common);
 void add_repair_verb(Verb& app, Common& common);
 void add_replay_verb(Verb& app, Common& common);
 void add_report_verb(Verb& app, Common& common);

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <stdexcept>
 
 #include "base/shared_interrupt.h"
 #include "base/worker_task.h"
 #include "galvani/base/archive.h"
+#include "galvani/base/crew_costs.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
@@ -24,6 +27,35 @@ std::unique_ptr<Crew>& current_crew() {
 
 // alignas: as in parallel.cpp.
 alignas(16) thread_local int working_alone = 0;
+
+CrewCosts& costs() {
+  static CrewCosts all;
+  return all;
+}
+
+// Adds the time it lives; nothing inside tasks of worker threads, which are somebody's share already.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+void run_counted(std::int64_t all_tasks, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+  if (inside_worker_task()) {
+    workers().run(tasks, task);
+    return;
+  }
+  CrewCosts::Kind& kind = costs().runs[all_tasks];
+  ++kind.calls;
+  Stopwatch watch(kind.seconds);
+  workers().run(tasks, task);
+}
 
 std::int64_t crew_calls = 0;  // of CrewWork::run: the same in all processes at the same place
 
@@ -65,6 +97,10 @@ CrewFailure failure_of(const std::function<void()>& work) {
 }
 
 }  // namespace
+
+const CrewCosts& crew_costs() {
+  return costs();
+}
 
 Crew* crew() {
   return working_alone > 0 || inside_worker_task() ? nullptr : current_crew().get();
@@ -108,13 +144,14 @@ std::int64_t CrewWork::end_of(int rank) const {
 
 void CrewWork::run(const std::function<void(std::int64_t, int)>& task) const {
   if (crew_ == nullptr) {
-    workers().run(tasks_, task);
+    run_counted(tasks_, tasks_, task);
     return;
   }
   std::int64_t first = end_of(crew_->rank() - 1);
   std::int64_t last = end_of(crew_->rank());
   CrewFailure failure = failure_of(
-      [&] { workers().run(last - first, [&](std::int64_t index, int worker) { task(first + index, worker); }); });
+      [&] { run_counted(tasks_, last - first, [&](std::int64_t index, int worker) { task(first + index, worker); }); });
+  Stopwatch watch(costs().share_seconds);
   // One small exchange tells whether all came to the same place, whether all went well, and whether anyone was asked to
   // stop.
   std::int64_t place = (++crew_calls << 24) + tasks_ % (1 << 24);
@@ -131,22 +168,62 @@ void CrewWork::run(const std::function<void(std::int64_t, int)>& task) const {
 }
 
 void CrewWork::share(void* values, std::size_t row_bytes, std::int64_t span, std::int64_t rows) const {
+  Stopwatch watch(costs().share_seconds);
+  costs().shared_bytes += rows * static_cast<std::int64_t>(row_bytes);
   std::vector<std::int64_t> ends;
   for (int rank = 0; rank < crew_->size(); ++rank) ends.push_back(std::min(end_of(rank) * span, rows));
   crew_->share_rows(values, row_bytes, ends);
 }
 
 void CrewWork::share(std::vector<std::string>& texts) const {
+  Stopwatch watch(costs().share_seconds);
   ArchiveWriter own;
   for (std::int64_t i = end_of(crew_->rank() - 1); i < end_of(crew_->rank()); ++i)
     own.put(texts[static_cast<std::size_t>(i)]);
   std::vector<std::string> all = crew_->gather(own.bytes());
   for (int rank = 0; rank < crew_->size(); ++rank) {
     const std::string& bytes = all[static_cast<std::size_t>(rank)];
+    costs().shared_bytes += static_cast<std::int64_t>(bytes.size());
     ArchiveReader in(bytes, "another process");
     for (std::int64_t i = end_of(rank - 1); i < end_of(rank); ++i)
       texts[static_cast<std::size_t>(i)] = in.get_text(bytes.size());
   }
+}
+
+CrewParts::CrewParts(int wanted) {
+  Crew* all = crew();
+  if (all == nullptr) return;
+  count_ = std::max(1, std::min(wanted, all->size()));
+  own_ = static_cast<int>(std::int64_t{all->rank()} * count_ / all->size());
+  part_ = all->part(own_);
+}
+
+CrewParts::~CrewParts() = default;
+
+std::vector<std::string> CrewParts::run(const std::function<std::string()>& work) {
+  if (part_ == nullptr) return {work()};
+  // Groups do different amounts of work, so their calls are not counted against each other.
+  std::int64_t calls = crew_calls;
+  bool first = part_->rank() == 0;
+  std::string text;
+  std::swap(current_crew(), part_);
+  CrewFailure failure = failure_of([&] { text = work(); });
+  std::swap(current_crew(), part_);
+  crew_calls = calls;
+  ArchiveWriter own;
+  own.put(failure.packed());
+  if (first && failure.code == CrewFailure::kNone) own.put(text);
+  std::vector<std::string> texts;
+  for (const std::string& bytes : crew()->gather(own.bytes())) {
+    ArchiveReader in(bytes, "another process");
+    CrewFailure theirs = CrewFailure::unpacked(in.get_text());
+    if (theirs.code != CrewFailure::kNone) {
+      if (static_cast<ErrorCode>(theirs.code) == ErrorCode::interrupted && !interrupted()) set_agreed_interrupt(SIGINT);
+      theirs.raise();
+    }
+    if (!in.rest().empty()) texts.push_back(in.get_text(bytes.size()));
+  }
+  return texts;
 }
 
 void check_crew_agrees(const std::string& value, const std::string& what) {

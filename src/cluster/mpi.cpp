@@ -30,17 +30,22 @@ int count_of(std::size_t n) {
 
 class MpiCrew : public Crew {
  public:
-  explicit MpiCrew(std::filesystem::path folder) : folder_(std::move(folder)) {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  MpiCrew(std::filesystem::path folder, MPI_Comm all) : folder_(std::move(folder)), all_(all) {
+    MPI_Comm_rank(all_, &rank_);
+    MPI_Comm_size(all_, &size_);
   }
+  ~MpiCrew() override {
+    if (all_ != MPI_COMM_WORLD) MPI_Comm_free(&all_);
+  }
+  MpiCrew(const MpiCrew&) = delete;
+  MpiCrew& operator=(const MpiCrew&) = delete;
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   std::filesystem::path folder() const override { return folder_; }
 
   std::vector<std::int64_t> largest(const std::vector<std::int64_t>& numbers) override {
     std::vector<std::int64_t> result(numbers.size());
-    MPI_Allreduce(numbers.data(), result.data(), count_of(numbers.size()), MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(numbers.data(), result.data(), count_of(numbers.size()), MPI_INT64_T, MPI_MAX, all_);
     return result;
   }
 
@@ -60,14 +65,14 @@ class MpiCrew : public Crew {
       begin = end;
     }
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): MPI's own macro
-    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, rows, counts.data(), places.data(), row, MPI_COMM_WORLD);
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, rows, counts.data(), places.data(), row, all_);
     MPI_Type_free(&row);
   }
 
   std::vector<std::string> gather(const std::string& own) override {
     auto length = static_cast<std::int64_t>(own.size());
     std::vector<std::int64_t> lengths(static_cast<std::size_t>(size_));
-    MPI_Allgather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, MPI_COMM_WORLD);
+    MPI_Allgather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, all_);
     std::vector<std::string> all;
     for (int from = 0; from < size_; ++from) {
       std::string text = from == rank_ ? own : std::string();
@@ -80,20 +85,27 @@ class MpiCrew : public Crew {
 
   std::string broadcast(const std::string& own) override {
     auto length = static_cast<std::int64_t>(own.size());
-    MPI_Bcast(&length, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&length, 1, MPI_INT64_T, 0, all_);
     std::string text = rank_ == 0 ? own : std::string();
     text.resize(static_cast<std::size_t>(length));
     send_all(text, 0);
     return text;
   }
 
+  std::unique_ptr<Crew> part(int number) override {
+    MPI_Comm some = MPI_COMM_NULL;
+    MPI_Comm_split(all_, number, rank_, &some);
+    return std::make_unique<MpiCrew>(folder_, some);
+  }
+
  private:
-  static void send_all(std::string& text, int from) {
+  void send_all(std::string& text, int from) const {
     for (std::size_t at = 0; at < text.size(); at += kMostBytes)
-      MPI_Bcast(text.data() + at, count_of(std::min(kMostBytes, text.size() - at)), MPI_BYTE, from, MPI_COMM_WORLD);
+      MPI_Bcast(text.data() + at, count_of(std::min(kMostBytes, text.size() - at)), MPI_BYTE, from, all_);
   }
 
   std::filesystem::path folder_;
+  MPI_Comm all_;
   int rank_ = 0;
   int size_ = 1;
 };
@@ -148,7 +160,7 @@ MpiJob::MpiJob(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   joined_ = true;
-  auto crew = std::make_unique<MpiCrew>(folder);
+  auto crew = std::make_unique<MpiCrew>(folder, MPI_COMM_WORLD);
   if (crew->size() == 1)
     bad_usage(
         "{} processes were started together but do not know of each other; with Slurm say srun --mpi=pmix, or use "

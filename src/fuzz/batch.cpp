@@ -42,6 +42,13 @@ double change_of(const void* input, const at::Tensor& seed, const SampleType& ty
 // micro-batch.
 constexpr std::int64_t kChunkBytes = std::int64_t{256} << 20;
 
+// Islands draw other numbers; which seeds there are is the same for all.
+Rng own_stream(const CampaignSettings& settings) {
+  Rng all(settings.seed);
+  if (settings.island.empty()) return all;
+  return all.derive("island").derive(static_cast<std::uint64_t>(parse_island(settings.island).number));
+}
+
 std::string figures_text(const std::vector<std::pair<std::string, double>>& figures) {
   if (figures.empty()) return "";
   nlohmann::ordered_json object;
@@ -68,8 +75,9 @@ BatchRunner::BatchRunner(const CampaignSettings& settings, Tracer& tracer, const
       needs_(needs),
       type_(std::move(type)),
       count_passes_(count_passes),
-      pick_stream_(Rng(settings.seed).derive("pick")),
-      candidate_stream_(Rng(settings.seed).derive("mutate")) {
+      island_(parse_island(settings.island)),
+      pick_stream_(own_stream(settings).derive("pick")),
+      candidate_stream_(own_stream(settings).derive("mutate")) {
   tracer_.need(needs.more);
 }
 
@@ -155,7 +163,7 @@ void BatchRunner::absorb(CampaignState& state, const Dataset& data) const {
   }
 }
 
-BatchRecord BatchRunner::run(CampaignState& state) const {
+BatchRecord BatchRunner::run(CampaignState& state, const std::vector<News>& told) const {
   BatchRecord batch;
   CampaignCounters& counters = state.counters;
   std::int64_t passes_before = generator_.passes() + state.guide->passes();
@@ -181,6 +189,8 @@ BatchRecord BatchRunner::run(CampaignState& state) const {
   }
   counters.batches += 1;
   counters.iterations += static_cast<std::int64_t>(batch.picks.size());
+  // After the picks, so that whatever may be picked is in the store.
+  for (const News& news : told) adopt(state, news, batch);
   if (count_passes_) counters.passes += generator_.passes() + state.guide->passes() - passes_before;
   Covered covered = state.guide->covered();
   counters.covered = covered.covered;

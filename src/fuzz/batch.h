@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fuzz/news.h"
 #include "fuzz/state.h"
 #include "galvani/base/rng.h"
 #include "galvani/fuzz/settings.h"
@@ -28,8 +29,9 @@ class BatchRunner {
   // What other data cover, told to the guide.
   void absorb(CampaignState& state, const Dataset& data) const;
 
-  // The next batch: what was found. The result is a function of settings and state; nothing is written.
-  BatchRecord run(CampaignState& state) const;
+  // The next batch: what was found. The result is a function of settings and state, and, on an island, of what the
+  // others have told; nothing is written.
+  BatchRecord run(CampaignState& state, const std::vector<News>& told = {}) const;
 
  private:
   // Valid candidates of one call of a proposal, and what was decided about each.
@@ -52,6 +54,10 @@ class BatchRunner {
                       std::vector<Find>& finds) const;
   static void add_finds(CampaignState& state, const Round& round, std::vector<Find> finds, BatchRecord& batch);
   std::int64_t chunk_size() const;
+  // Of what other islands have found, what the guide keeps.
+  void adopt(CampaignState& state, const News& news, BatchRecord& batch) const;
+  std::int64_t adopt(CampaignState& state, const News& news, const NewsRow& row, const Decision& decision,
+                     BatchRecord& batch) const;
 
   CampaignSettings settings_;
   Tracer& tracer_;
@@ -59,6 +65,7 @@ class BatchRunner {
   GuideNeeds needs_;
   SampleType type_;
   bool count_passes_;
+  Island island_;
   Rng pick_stream_;
   Rng candidate_stream_;
 };

@@ -26,6 +26,9 @@ SchedulerEntry newest_entry();
 SchedulerEntry uniform_entry();
 SchedulerEntry coverage_entry();
 
+// The same among the entries that an island may pick.
+std::unique_ptr<Scheduler> with_own_seeds(std::unique_ptr<Scheduler> scheduler, const Island& island);
+
 // Keeps what the criterion gains something from.
 std::unique_ptr<Guide> make_criterion_guide(const Spec& criterion, const GuideContext& context);
 

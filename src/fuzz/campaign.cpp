@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "fuzz/batch.h"
+#include "fuzz/builtin.h"
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
@@ -95,8 +96,9 @@ struct Campaign::Impl {
   // A state with the seeds in its corpus and nothing done.
   void make_state(const Seeds& seeds) {
     Corpus corpus([this](std::int64_t id) { return fetch(id); }, options.cache_bytes);
-    state = std::make_unique<CampaignState>(std::move(corpus), fresh_guide(),
-                                            schedulers().create(Spec::parse(record.settings.scheduler)));
+    state = std::make_unique<CampaignState>(
+        std::move(corpus), fresh_guide(),
+        with_own_seeds(schedulers().create(Spec::parse(record.settings.scheduler)), island()));
     for (std::size_t i = 0; i < seeds.records.size(); ++i)
       state->corpus.add_seed(seeds.records[i].label, seeds.records[i].gain, seeds.images[i]);
     state->never_picked = state->corpus.size();
@@ -106,6 +108,8 @@ struct Campaign::Impl {
     runner.emplace(record.settings, tracer, *generator, state->guide->needs(), data.type(),
                    record.format == CampaignRecord::kNewest);
   }
+
+  Island island() const { return parse_island(record.settings.island); }
 
   Probe probe() {
     std::unique_ptr<Guide> fresh = fresh_guide();
@@ -331,6 +335,7 @@ struct Campaign::Impl {
       std::string memo = generator->inherit(state->corpus.at(input.parent).memo, input.rule);
       state->corpus.add(input.parent, input.iteration, std::move(memo), input.gain, {});
       state->seen_kept.first(input.sha256, input.label, input.id);
+      if (input.origin != 0) state->adopted.emplace(input.origin, input.id);
     });
     if (state->corpus.size() != entries)
       bad_input("{}: kept mutants are missing; the store is damaged", folder.string());
@@ -389,11 +394,11 @@ struct Campaign::Impl {
   }
 
   // By the clock of the first process.
-  std::string reached(const Budget& budget) const {
-    return made_by_first([&] { return own_reached(budget); });
+  std::string reached() const {
+    return made_by_first([&] { return own_reached(); });
   }
 
-  std::string own_reached(const Budget& budget) const {
+  std::string own_reached() const {
     const CampaignCounters& c = state->counters;
     if (budget.iterations > 0 && c.iterations >= budget.iterations)
       return fmt::format("{} iterations are done", format_count(c.iterations));
@@ -402,11 +407,12 @@ struct Campaign::Impl {
       return fmt::format("{} faults are found", format_count(c.faults));
     if (budget.seconds > 0 && seconds() >= budget.seconds)
       return fmt::format("{} of work are done", format_duration(seconds()));
-    if (state->scheduler->done(state->corpus.entries())) return "every seed has been tried";
-    return "";
+    return idle() ? "every seed has been tried" : "";
   }
 
-  void begin_status(const Budget& budget) {
+  bool idle() const { return state->scheduler->done(state->corpus.entries()); }
+
+  void begin_status() {
     status = CampaignStatus();
     status.record = &record;
     status.folder = folder.string();
@@ -474,11 +480,30 @@ struct Campaign::Impl {
     status.history = std::move(thinned);
   }
 
+  // --- islands
+
+  // Of an island: what it has found between two iterations, for the others.
+  News news(std::int64_t after, std::int64_t last) {
+    Covered covered = state->guide->covered();
+    bool measures = covered.total > 0 || covered.covered > 0;
+    return measures ? store->own().news(island().number, after, last) : News{island().number, {}};
+  }
+
+  // What the others have told and this batch takes in.
+  std::vector<News> due_news() {
+    std::int64_t interval = exchange_interval(record.settings);
+    std::int64_t done = state->counters.iterations;
+    if (interval == 0 || done == 0 || done % interval != 0) return {};
+    if (told_after != done)
+      fail(ErrorCode::internal, "{}: the other islands have told nothing after iteration {}", folder.string(), done);
+    return std::move(told);
+  }
+
   // A generator that takes long may stop in the middle of a batch, of which nothing stays.
   BatchRecord run_batch() {
     std::int64_t done = state->counters.iterations;
     try {
-      return runner->run(*state);
+      return runner->run(*state, due_news());
     } catch (const Error& e) {
       if (e.code() != ErrorCode::interrupted) throw;
       seal();
@@ -487,19 +512,29 @@ struct Campaign::Impl {
     }
   }
 
-  std::string run(const Budget& budget, const std::vector<Listener*>& listeners) {
+  void begin(const Budget& limits, const std::vector<Listener*>& told_of) {
+    budget = limits;
+    listeners = told_of;
     session_start = Clock::now();
     snapshot_time = session_start;
     snapshot_batch = state->counters.batches;
     snapshot_interval = std::min(kFirstInterval, options.snapshot_seconds);
-    begin_status(budget);
+    begin_status();
     for (Listener* listener : listeners) listener->started(status);
-    repeat(listeners);
-    // Repeating is not progress, so it does not count as work.
+  }
+
+  bool repeating() const { return state->counters.batches < status.repeat_until; }
+  bool before(std::int64_t iterations) const { return iterations == 0 || state->counters.iterations < iterations; }
+
+  std::string work(std::int64_t until) {
+    repeat(until);
+    // Repeating is not progress, so it does not count as work; nor is waiting for other islands.
     session_start = Clock::now();
     std::string reason;
-    status.stage = CampaignStage::running;
-    while ((reason = reached(budget)).empty()) {
+    status.stage = repeating() ? CampaignStage::repeating : CampaignStage::running;
+    // A round of an island is done to its end.
+    auto may_stop = [&] { return until == 0 ? reached() : std::string(idle() ? "every seed has been tried" : ""); };
+    while (!repeating() && before(until) && (reason = may_stop()).empty()) {
       if (interrupted()) {
         end_session();
         fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
@@ -517,25 +552,29 @@ struct Campaign::Impl {
       for (Listener* listener : listeners) listener->batch(status, batch.faults);
       if (since(snapshot_time) >= snapshot_interval) snapshot();
     }
-    end_session();
     base_seconds = store->seconds();
-    status.stage = CampaignStage::finished;
-    update_status();
-    for (Listener* listener : listeners) listener->finished(status, reason);
+    session_start = Clock::now();
     return reason;
   }
 
+  void end(const std::string& reason) {
+    end_session();
+    status.stage = CampaignStage::finished;
+    update_status();
+    for (Listener* listener : listeners) listener->finished(status, reason);
+  }
+
   // The batches between the snapshot and the last one stored.
-  void repeat(const std::vector<Listener*>& listeners) {
+  void repeat(std::int64_t until) {
     status.stage = CampaignStage::repeating;
     bool repeated = false;
-    while (state->counters.batches < status.repeat_until) {
+    while (repeating() && before(until)) {
       if (interrupted()) {
         end_session();
         fail(ErrorCode::interrupted, "{}: stopped while repeating batch {} of {}; the same command goes on from there",
              folder.string(), state->counters.batches, status.repeat_until);
       }
-      BatchRecord batch = runner->run(*state);
+      BatchRecord batch = runner->run(*state, due_news());
       check_repeated(batch);
       repeated = true;
       update_status();
@@ -560,6 +599,10 @@ struct Campaign::Impl {
   std::unique_ptr<Generator> generator;
   std::unique_ptr<CampaignState> state;
   std::optional<BatchRunner> runner;
+  Budget budget;                     // of this session
+  std::vector<Listener*> listeners;  // likewise
+  std::vector<News> told;            // by other islands
+  std::int64_t told_after = -1;      // iterations
   CampaignStatus status;
   double base_seconds = 0;
   double snapshot_interval = 0;  // set by run
@@ -584,7 +627,39 @@ const CampaignRecord& Campaign::record() const {
 }
 
 std::string Campaign::run(const Budget& budget, const std::vector<Listener*>& listeners) {
-  return impl_->run(budget, leads() ? listeners : std::vector<Listener*>());
+  begin(budget, listeners);
+  std::string reason = work(0);
+  end(reason);
+  return reason;
+}
+
+void Campaign::begin(const Budget& budget, const std::vector<Listener*>& listeners) {
+  impl_->begin(budget, leads() ? listeners : std::vector<Listener*>());
+}
+std::string Campaign::work(std::int64_t until) {
+  return impl_->work(until);
+}
+void Campaign::end(const std::string& reason) {
+  impl_->end(reason);
+}
+const CampaignCounters& Campaign::counters() const {
+  return impl_->state->counters;
+}
+std::int64_t Campaign::stored_iterations() {
+  return impl_->store->iterations();
+}
+std::string Campaign::reached() const {
+  return impl_->reached();
+}
+bool Campaign::idle() const {
+  return impl_->idle();
+}
+News Campaign::news(std::int64_t after, std::int64_t last) {
+  return impl_->news(after, last);
+}
+void Campaign::hear(std::vector<News> told, std::int64_t iterations) {
+  impl_->told = std::move(told);
+  impl_->told_after = iterations;
 }
 
 }  // namespace galvani

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -25,6 +26,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/data/image.h"
 #include "galvani/fuzz/campaign.h"
+#include "galvani/fuzz/islands.h"
 #include "galvani/generate/generator.h"
 
 namespace galvani {
@@ -413,10 +415,29 @@ class Checker {
   std::vector<std::string> damage_, notes_;
 };
 
+// The report of one island to those of others.
+void add(CheckReport& all, CheckReport island, const fs::path& folder) {
+  if (all.parts.empty()) {
+    all.parts = island.parts;
+  } else {
+    for (std::size_t i = 0; i < all.parts.size(); ++i) {
+      all.parts[i].all += island.parts[i].all;
+      all.parts[i].intact += island.parts[i].intact;
+    }
+  }
+  std::move(island.damage.begin(), island.damage.end(), std::back_inserter(all.damage));
+  for (const std::string& note : island.notes) all.notes.push_back(fmt::format("{}: {}", folder.string(), note));
+}
+
 }  // namespace
 
 CheckReport check_campaign(const fs::path& folder, const CheckOptions& options) {
   if (!fs::is_directory(folder)) bad_input("{}: there is no such folder", folder.string());
+  if (std::vector<fs::path> islands = islands_in(folder); !is_campaign(folder) && !islands.empty()) {
+    CheckReport all;
+    for (const fs::path& island : islands) add(all, check_campaign(island, options), island);
+    return all;
+  }
   if (!is_campaign(folder)) bad_input("{}: is not a campaign's folder, for it has no campaign.toml", folder.string());
   return Checker(folder, options).run();
 }

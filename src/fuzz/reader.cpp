@@ -13,6 +13,8 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/data/image.h"
+#include "galvani/fuzz/campaign.h"
+#include "galvani/fuzz/merge.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -66,8 +68,10 @@ struct CampaignReader::Impl {
   std::map<std::int64_t, std::string> class_names;
 };
 
-CampaignReader::CampaignReader(const fs::path& folder) {
-  if (!fs::is_directory(folder)) bad_input("{}: there is no such folder", folder.string());
+CampaignReader::CampaignReader(const fs::path& where) {
+  if (!fs::is_directory(where)) bad_input("{}: there is no such folder", where.string());
+  bool islands = !is_campaign(where) && holds_campaign(where);
+  fs::path folder = islands ? merged_view(where) : where;
   if (!fs::exists(folder / "campaign.toml"))
     bad_input("{}: is not a campaign's folder, for it has no campaign.toml", folder.string());
   if (!fs::exists(folder / "campaign.db")) bad_input("{}: its campaign.db is missing", folder.string());

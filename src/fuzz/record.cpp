@@ -81,6 +81,7 @@ void check_settings(const CampaignSettings& settings) {
                   fmt::format("{}", fmt::join(info.choices, " or ")));
     }
   });
+  parse_island(settings.island);
   if (settings.batch * settings.energy > 1 << 24)
     bad_usage("--batch {} and --energy {} make {} candidates at a time, more than {}", settings.batch, settings.energy,
               settings.batch * settings.energy, 1 << 24);

@@ -16,6 +16,8 @@
 namespace galvani {
 namespace {
 
+constexpr std::int64_t kMostIslands = 4096;
+
 enum class Matters {
   no,     // where things were, which may change
   fixed,  // part of what the campaign is, but nothing that a command can ask for
@@ -50,9 +52,10 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("galvani", "version", r.version, kNo);
   for_each_setting(r.settings, [&](const SettingInfo& info, auto& value) {
     std::string_view name = info.name;
-    bool later = name == "absorb" || name == "wrong-seeds" || name == "labels";
+    bool added = name == "labels" || name == "island" || name == "exchange";
+    bool later = added || name == "absorb" || name == "wrong-seeds";
     if (newest || (name != "generator" && !later)) {
-      visit("settings", info.name, value, name == "labels" ? Matters::added : kYes);
+      visit("settings", info.name, value, added ? Matters::added : kYes);
     } else if (name == "generator") {
       visit("settings", "mutators", r.mutation_.mutators, kYes);
     }
@@ -88,6 +91,32 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   if (newest) visit("guide", "sha256", r.guide_sha256, kYes);
   visit("probe", "model", r.probe.model, Matters::fixed);
   visit("probe", newest ? "generator" : "mutation", r.probe.generator, Matters::fixed);
+}
+
+std::string Island::str() const {
+  return fmt::format("{}/{}", number, of);
+}
+
+Island parse_island(const std::string& text) {
+  Island island;
+  if (text.empty()) return island;
+  if (text.find(',') != std::string::npos || text.rfind("all/", 0) == 0)
+    bad_usage("islands {} were merged here, and cannot be gone on with: go on with their own folders, and merge again",
+              printable(text));
+  const char* end = text.data() + text.size();
+  auto first = std::from_chars(text.data(), end, island.number);
+  bool slash = first.ec == std::errc() && first.ptr != end && *first.ptr == '/';
+  auto second = slash ? std::from_chars(first.ptr + 1, end, island.of) : first;
+  bool good = slash && second.ec == std::errc() && second.ptr == end && island.of >= 1 && island.of <= kMostIslands &&
+              island.number >= 1 && island.number <= island.of;
+  if (!good)
+    bad_usage("--island is '{}', but must be a number and how many there are, from 1/1 to {}/{}, such as 2/4",
+              printable(text), kMostIslands, kMostIslands);
+  return island;
+}
+
+std::int64_t exchange_interval(const CampaignSettings& settings) {
+  return (settings.exchange + settings.batch - 1) / settings.batch * settings.batch;
 }
 
 std::string CampaignRecord::to_toml() const {
@@ -188,6 +217,10 @@ std::string CampaignRecord::command() const {
   for (std::size_t i = 0; i < own.size(); ++i) {
     bool always = own[i].first == "guide" || own[i].first == "scheduler" || own[i].first == "generator";
     if (!always && own[i].second == usual[i].second) continue;
+    if (own[i].first == "island" && own[i].second.rfind("all/", 0) == 0) {
+      text += " --islands " + own[i].second.substr(4);
+      continue;
+    }
     text += " --" + own[i].first;
     if (own[i].second != "true") text += " " + quoted(own[i].second);
   }

@@ -67,6 +67,9 @@ std::string SharedStore::repeated_otherwise(const BatchRecord& batch) {
 std::int64_t SharedStore::last_batch() {
   return shared_number<std::int64_t>([&] { return own().last_batch(); });
 }
+std::int64_t SharedStore::iterations() {
+  return shared_number<std::int64_t>([&] { return own().iterations(); });
+}
 double SharedStore::seconds() {
   return shared_number<double>([&] { return own().seconds(); });
 }

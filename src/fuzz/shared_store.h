@@ -24,6 +24,7 @@ class SharedStore {
 
   std::string repeated_otherwise(const BatchRecord& batch);
   std::int64_t last_batch();
+  std::int64_t iterations();
   double seconds();
   std::string absorbed();
   std::string chain(std::int64_t batch);

@@ -50,6 +50,8 @@ struct CampaignState {
   std::vector<char> broken;          // by seed: whether a fault was made of it
   std::int64_t broken_seeds = 0;
   std::int64_t tried_seeds = 0;  // picked at least once
+  // Entries of other islands by packed_origin: the number they have here.
+  std::unordered_map<std::int64_t, std::int64_t> adopted;
 
   void break_seed(std::int64_t id) {
     char& known = broken[static_cast<std::size_t>(id - 1)];

@@ -148,6 +148,11 @@ std::int64_t Store::last_batch() {
   return row.step() ? row.integer(0) : 0;
 }
 
+std::int64_t Store::iterations() {
+  Statement row(database_, "SELECT max(iterations) FROM batches");
+  return row.step() ? row.integer(0) : 0;
+}
+
 std::int64_t Store::last_fault() {
   Statement row(database_, "SELECT coalesce(max(id), 0) FROM faults");
   return row.step() ? row.integer(0) : 0;
@@ -220,6 +225,22 @@ std::vector<FaultRecord> Store::lost_files() {
   while (rows.step()) {
     read_row(rows, fault);
     if (files_.lost(fault)) result.push_back(fault);
+  }
+  return result;
+}
+
+News Store::news(std::int64_t number, std::int64_t after, std::int64_t last) {
+  News result;
+  result.island = number;
+  Statement rows(database_,
+                 "WITH RECURSIVE told(id) AS (SELECT id FROM inputs WHERE iteration > ?1 AND iteration <= ?2 AND "
+                 "origin = 0 UNION SELECT inputs.parent FROM inputs JOIN told ON inputs.id = told.id) SELECT " +
+                     columns<InputRecord>() + ", image FROM inputs WHERE id IN told ORDER BY id");
+  rows.bind(after, last);
+  while (rows.step()) {
+    NewsRow& row = result.rows.emplace_back();
+    row.encoded = rows.text(read_row(rows, row.record));
+    row.fresh = row.record.origin == 0 && row.record.iteration > after;
   }
   return result;
 }

@@ -10,6 +10,7 @@
 
 #include "fuzz/batch_record.h"
 #include "fuzz/fault_files.h"
+#include "fuzz/news.h"
 #include "fuzz/sqlite.h"
 #include "galvani/fuzz/records.h"
 
@@ -33,6 +34,7 @@ class Store {
   bool checkpoint();
 
   std::int64_t last_batch();
+  std::int64_t iterations();
   std::int64_t last_fault();
   double seconds();
   std::string absorbed();                 // Beginning::absorbed
@@ -48,6 +50,8 @@ class Store {
   // Seeds that a fault was made of up to an iteration.
   void for_each_broken_seed(std::int64_t last_iteration, const std::function<void(std::int64_t seed)>& visit);
   std::string image(std::int64_t id);  // PNG
+  // What was found here after one iteration and up to another, and what that was made of. Of island `number`.
+  News news(std::int64_t number, std::int64_t after, std::int64_t last);
 
   // Faults whose file is gone or empty, and how to put it back.
   std::vector<FaultRecord> lost_files();

@@ -13,6 +13,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/rng.h"
+#include "galvani/fuzz/merge.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/inputs.h"
@@ -22,11 +23,6 @@ namespace galvani {
 namespace {
 
 constexpr double kUnknownChange = std::numeric_limits<double>::quiet_NaN();
-
-bool is_campaign(const std::string& where) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::path(where) / "campaign.toml", error);
-}
 
 FoundTests read_campaign(const Network& network, const std::string& folder, std::int64_t per_seed) {
   CampaignReader reader(folder);
@@ -119,7 +115,7 @@ std::string pixels_of(const at::Tensor& input) {
 FoundTests read_tests(const Network& network, const std::string& where, std::int64_t per_seed) {
   if (network.info().input.size() != 3)
     bad_input("{}: takes sounds; only image models are repaired", network.info().path);
-  FoundTests tests = is_campaign(where)         ? read_campaign(network, where, per_seed)
+  FoundTests tests = holds_campaign(where)         ? read_campaign(network, where, per_seed)
                      : is_labelled_table(where) ? tests_of(read_labelled_table(network, where), where, per_seed)
                                                 : read_data(network, where, per_seed);
   check_labels(network, tests.images);

@@ -315,7 +315,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
                     ("repair", "repair"), ("select", "select"), ("describe", "describe"), ("explain", "explain"),
                     ("calibrate", "calibrate"), ("excite", "excite"), ("features", "features"), ("train-captioner", "train-captioner"),
-                    ("train-generator", "train-generator"), ("transfer", "transfer")], helps)
+                    ("train-generator", "train-generator"), ("transfer", "transfer"), ("merge", "merge")], helps)
 
 
 @check("every verb has a help check")
@@ -3410,9 +3410,10 @@ HABITS = [
     Habit("calibrate", "model", ["calibrate", "{input}", "--describe", "mishap.neurons", "--data", "digits:test[0:20]", "--guide",
                                  "nsgen:steps=1", "-o", "{output}"]),
     Habit("explain", "model", ["explain", "{input}", "digits:test[0]", "--describe", "mishap.neurons", "--as", "svg", "-o", "{output}"]),
+    Habit("merge", "islands", ["merge", "{input}", "-o", "merged-{case}"], False),
     Habit("check", "campaign", ["check", "{input}", "--no-lineages", "--junit", "{output}"]),
 ]
-GOOD = {None: "", "model": "eight.onnx", "data": "./mishap.npz", "campaign": "mishap-run"}
+GOOD = {None: "", "model": "eight.onnx", "data": "./mishap.npz", "campaign": "mishap-run", "islands": "mishap-islands/island-1"}
 
 
 def filled(habit, case, given, output="mishap.out"):
@@ -3426,6 +3427,7 @@ def prepare_mishaps(w):
         if not (w / "mishap.npz").exists():
             w.done(*fuzz(folder="mishap-run", guide="random"))
             w.done(*fuzz(folder="mishap-other", guide="tknc"))
+            w.done(*fuzz("--island", "1/2", folder="mishap-islands"))
             w.done("describe", "eight.onnx", "--data", "digits:test[0:40]", "--layers", "conv1", "-o", "mishap.neurons")
             w.done("data", "export", "digits:test[0:40]", "--to", "npz", "-o", "mishap.npz")
 
@@ -3456,8 +3458,8 @@ def broken_file(w, habit):
     if not habit.kind:
         return
     broken = w / f"broken-{habit.verb.replace(' ', '-')}"
-    if habit.kind == "campaign":
-        shutil.copytree(w / "mishap-run", broken)
+    if habit.kind in ("campaign", "islands"):
+        shutil.copytree(w / GOOD[habit.kind], broken)
         (broken / "campaign.db").write_bytes(noise(5000))
         for rest in broken.glob("campaign.db-*"):
             rest.unlink()

@@ -16,6 +16,8 @@ TABLE = [
     ("profile", ["eight.onnx"], dict(data=TRAIN, output="p")),
     ("trace", ["eight.onnx"], dict(data=TEST, output="t.npz")),
     ("fuzz", ["eight.onnx"], dict(output="run", **FUZZ)),
+    ("fuzz", ["eight.onnx"], dict(output="run-islands", islands=2, exchange=16, **FUZZ)),
+    ("merge", ["run-islands"], dict(output="merged")),
     ("fuzz", ["eight.onnx"], dict(output="run-kmnc", train=TRAIN, **{**FUZZ, "guide": "kmnc"})),
     ("fuzz", ["eight.onnx"], dict(output="run-noise", **{**FUZZ, "guide": "random", "generator": "noise:eps=16/255"})),
     ("stats", ["run"], {}),
@@ -84,7 +86,7 @@ class Verbs(Case):
                 function = getattr(galvani, verb.replace(" ", "_"))
                 if verb == "explain" and len(positional) > 1:
                     called = function(positional[0], positional[1:], **options)
-                elif verb in ("compare", "transfer"):
+                elif verb in ("compare", "merge", "transfer"):
                     called = function(positional, **options)
                 else:
                     called = function(*positional, **options)

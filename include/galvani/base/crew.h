@@ -32,6 +32,8 @@ class Crew {
   virtual std::vector<std::string> gather(const std::string& own) = 0;
   // The first one's text.
   virtual std::string broadcast(const std::string& own) = 0;
+  // A crew of those who name the same part, in the order of their ranks.
+  virtual std::unique_ptr<Crew> part(int number) = 0;
 };
 
 // Null: this process works alone. So does whoever asks inside a task of a worker thread, or beside a WorkAlone.
@@ -79,6 +81,28 @@ class CrewWork {
 
   std::int64_t tasks_;
   Crew* crew_;
+};
+
+// Groups of a crew that work on different things for a while; one process alone is one group.
+class CrewParts {
+ public:
+  // As many groups, of sizes that differ by one at most, or as many as there are processes.
+  explicit CrewParts(int wanted);
+  ~CrewParts();
+  CrewParts(const CrewParts&) = delete;
+  CrewParts& operator=(const CrewParts&) = delete;
+
+  int count() const { return count_; }
+  int own() const { return own_; }
+
+  // work(), by each group as if it were the whole crew; then all meet and have the text of every group, in their order.
+  // What fails in one group fails in all of them.
+  std::vector<std::string> run(const std::function<std::string()>& work);
+
+ private:
+  std::unique_ptr<Crew> part_;  // null: there is one process
+  int count_ = 1;
+  int own_ = 0;
 };
 
 // Error(environment) unless all processes have the same `value`: they are to hold the same state, and do not.

@@ -17,6 +17,8 @@
 
 namespace galvani {
 
+struct News;
+
 // What a campaign works on. The tracer's network is the one under test.
 struct CampaignSubject {
   Tracer& tracer;
@@ -46,6 +48,20 @@ class Campaign {
 
   // Works until the budget is used up and says why it stopped. Ctrl-C ends it after the batch with Error(interrupted).
   std::string run(const Budget& budget, const std::vector<Listener*>& listeners);
+
+  // The same in pieces, for islands (galvani/fuzz/islands.h). work() goes on until so many iterations are done (0: as
+  // far as the budget goes); why it may not go further, or "".
+  void begin(const Budget& budget, const std::vector<Listener*>& listeners);
+  std::string work(std::int64_t until);
+  void end(const std::string& reason);
+  const CampaignCounters& counters() const;  // while batches are repeated, those of the last repeated one
+  std::int64_t stored_iterations();
+  std::string reached() const;  // of the budget
+  bool idle() const;            // there is nothing left to pick
+  // What this island has found after one iteration and up to another; of the first process alone.
+  News news(std::int64_t after, std::int64_t last);
+  // What the others have found; the batch after so many iterations takes it in.
+  void hear(std::vector<News> told, std::int64_t iterations);
 
  private:
   struct Impl;

@@ -30,6 +30,7 @@ struct CheckReport {
 // chain of batches, totals and clock, every image, every fault's file, lineages, snapshots, profile and the seal of the
 // last session. Error(bad_input) if there is no campaign or it cannot be read at all, Error(environment) while a
 // process works in the folder. With a progress bar; Ctrl-C is honoured.
+// Of a run with islands each of them is looked at.
 CheckReport check_campaign(const std::filesystem::path& folder, const CheckOptions& options = {});
 
 }  // namespace galvani

@@ -18,7 +18,6 @@ struct Entry {
   std::int64_t seed = 0;
   std::int64_t label = 0;
   std::int64_t iteration = 0;  // in which it was added; 0: a seed
-  std::int64_t origin = 0;     // which worker found it; 0: the campaign itself
   std::string memo;            // what its generator has to know of the lineage
   double gain = 0;
   std::int64_t picks = 0;

@@ -41,8 +41,9 @@ struct FaultFilter {
 
 class CampaignReader {
  public:
-  // Error(bad_input) if there is no campaign, or it is damaged.
-  explicit CampaignReader(const std::filesystem::path& folder);
+  // Error(bad_input) if there is no campaign, or it is damaged. The folder of a run with islands is read as one
+  // campaign (merged_view).
+  explicit CampaignReader(const std::filesystem::path& where);
   ~CampaignReader();
   CampaignReader(CampaignReader&&) noexcept;
 

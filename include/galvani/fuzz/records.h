@@ -45,6 +45,12 @@ struct WrongSeedRecord {
   std::string source;  // the file it was in; empty: none of its own
 };
 
+// An island and the number there, as one: island × 2^40 + id. Of rows that came from another island, or were merged.
+constexpr std::int64_t kOriginStep = std::int64_t{1} << 40;
+constexpr std::int64_t packed_origin(std::int64_t island, std::int64_t id) {
+  return island * kOriginStep + id;
+}
+
 // How a candidate came to be and what the model said.
 struct MutantRecord {
   std::int64_t id = 0;
@@ -59,7 +65,7 @@ struct MutantRecord {
   double confidence = 0;       // of the predicted class
   bool distinct = true;        // the first of its kind with these pixels and this label
   std::string sha256;          // of the pixels
-  std::int64_t origin = 0;     // which worker found it; 0: the campaign itself
+  std::int64_t origin = 0;     // where it was found (packed_origin); 0: here
   bool unrepeatable = false;   // the provenance alone cannot make it again
   std::string figures;         // the generator's own, as a JSON object; empty: none
   std::string metadata;        // the guide's, likewise

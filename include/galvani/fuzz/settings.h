@@ -25,11 +25,25 @@ struct CampaignSettings {
   bool reset_when_full = false;  // NSGen 7.3
   std::string absorb = "seeds";
   std::string wrong_seeds = "leave";
-  std::string labels;  // empty: the data's; "model": its own verdicts on the originals
+  std::string labels;         // empty: the data's; "model": its own verdicts on the originals
+  std::string island;         // "2/4": the second of four; empty: the campaign is the whole
+  std::int64_t exchange = 0;  // iterations after which islands tell each other what they found; 0: never
   std::uint64_t seed = 0;
   std::string taps = "default";
   std::string neurons = "channel";
 };
+
+// One of several campaigns with the same settings and seeds, each of which starts from a share of them.
+struct Island {
+  std::int64_t number = 1;  // from 1
+  std::int64_t of = 1;
+  std::string str() const;
+  bool has_seed(std::int64_t id) const { return (id - 1) % of == number - 1; }
+};
+// "" → 1/1. Usage error unless it is one island: "1,3/4" are several that were merged.
+Island parse_island(const std::string& text);
+// Iterations between two exchanges, whole batches of them; 0: there are none.
+std::int64_t exchange_interval(const CampaignSettings& settings);
 
 // How a setting is called on the command line and in campaign.toml, and what it is.
 struct SettingInfo {
@@ -66,6 +80,9 @@ void for_each_setting(Settings& s, Visit&& visit) {
                     0,
                     {"model"}},
         s.labels);
+  visit(SettingInfo{"island", "work on this island alone, such as 2/4 (a job of its own each, no exchange)"}, s.island);
+  visit(SettingInfo{"exchange", "picks after which islands tell each other what they found; 0: never", 0, kMany},
+        s.exchange);
   visit(SettingInfo{"seed", "of all random numbers"}, s.seed);
   visit(SettingInfo{"taps", "the layers looked at"}, s.taps);
   visit(SettingInfo{"neurons", "what counts as one", 0, 0, {"channel", "unit"}}, s.neurons);

@@ -127,7 +127,7 @@ def ranks(rates, selectors, share):
     return found
 
 
-def standing(study, found):
+def standing(study, found, called="ranks"):
     rates, parts = Rates(found), []
     for given, selectors in GIVEN.items():
         if "beside" in found:
@@ -142,7 +142,7 @@ def standing(study, found):
         own = DEFAULT[given]
         # A row for every case and share: the selector's rank, and that of the default.
         rows = [(s, at[share][s][c], at[share][own][c]) for s in selectors if s != own for share in (0, 3) for c in cases]
-        tests = study.tests(f"ranks-{given.replace(' ', '-')}", rows, "wilcoxon", "rank", "default")
+        tests = study.tests(f"{called}-{given.replace(' ', '-')}", rows, "wilcoxon", "rank", "default")
         any_test = next(iter(tests.values()))
         spread = {own: (any_test["mean_b"], any_test["interval_b"]), **{s: (t["mean_a"], t["interval_a"]) for s, t in tests.items()}}
 
@@ -371,7 +371,7 @@ def hard(study, found):
                       table(["selector", *[f">{p}, {s}%" for p in ("whole pool", "wrong but confident", "right but uncertain") for s in (5, 20)]], lines)])
 
 
-def figure(found, output, name):
+def figure(found, output, results):
     rates = Rates(found)
     panels = []
     shown = {"fused:with=train": "fused, with training data", "datis": "datis", "gini": "gini", "nss": "nss as printed"}
@@ -387,7 +387,7 @@ def figure(found, output, name):
                 panels.append((f"{title(key)}, {kind}-trained", lines))
     if not panels:
         return []
-    file = f"{name}-rates.svg"
+    file = f"{results}-rates.svg"
     (output / file).write_text(common.panels_svg("Of the picked, how many are wrong (%)", panels, "picked, % of the pool; bands: 95%"))
     return [file]
 
@@ -401,7 +401,7 @@ def long_rows(found):
                            f"{f['rauc'][share]:.6g}", f"{f['apfd']:.6g}", f"{f['types']:.6g}"]
 
 
-PARTS = {"setting": "Setting", "standing": "Where the selectors stand", "verdict": "Does NSS beat the uncertainty baselines?",
+PARTS = {"setting": "Setting", "standing": "Where the selectors stand", "alone": "On the models of this part alone", "verdict": "Does NSS beat the uncertainty baselines?",
          "hard": "Wrong but confident, right but uncertain", "table1": "Table 1: Gini of inner neurons",
          "table6": "Table 6: score and accuracy", "table7": "Table 7: fault detection rate", "table8": "Table 8: RAUC of fault types at 20%",
          "table9": "Table 9: APFD", "table10": "Table 10: accuracy gained by training with the picks", "table11": "Table 11: time",
@@ -415,6 +415,8 @@ def write(study, output, given, found, missing):
     images = figure(found, output, given.results)
     everything = {**found, "beside": [row for path in given.beside for row in read_csv(path)]} if given.beside else found
     parts = {name: make(study, everything if name in ("standing", "verdict") else found) for name, make in MAKERS.items()}
+    if given.beside:
+        parts["alone"] = standing(study, {**found, "beside": []}, "ranks-alone")
     if given.part:
         parts = {name: text for name, text in parts.items() if text != NOTHING}
     parts = {"setting": setting(study, common.command_of("nss", given), found, missing), **parts}

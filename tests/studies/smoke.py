@@ -123,7 +123,7 @@ def check_cagfuzz(folder):
 
 
 # What a part of a study is asked for: subjects, questions, and what its page must have and must not have.
-PARTS = {"nss": ("digits-lenet1-under-*", "rates,fused", ("standing", "table7"), "table10"),
+PARTS = {"nss": ("digits-lenet1-under-*", "rates,fused", ("standing", "alone", "table7"), "table10"),
          "revisiting": ("digits-lenet1-1", "rq2", ("summary", "rq2"), "rq3")}
 
 

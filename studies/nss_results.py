@@ -249,6 +249,8 @@ def table7(study, found):
 def by_selector(rates, paper, value, digits=0):
     """Selectors of the paper as rows, subjects as columns, the paper's figure beside ours; then others."""
     kinds = rates.kinds("under")
+    if not kinds:
+        return NOTHING
     names = [*nss_paper.SELECTORS, "nss:pair=original", "datis", "sets", "nns", "fused:with=output", "fused:with=train", "fused"]
     lines = []
     for selector in names:
@@ -270,6 +272,8 @@ def table9(study, found):
     def paper(selector, key):
         return nss_paper.APFD[key][nss_paper.SELECTORS.index(selector)] if selector in nss_paper.SELECTORS and key in nss_paper.APFD else None
     rates = Rates(found)
+    if not rates.kinds("under"):
+        return NOTHING
     return "\n".join(["Of fault types, as the paper's must be:", "", by_selector(rates, paper, lambda f: f["types"], 1), "",
                       "Of single faults:", "", by_selector(rates, lambda *_: None, lambda f: f["apfd"], 1)])
 
@@ -411,7 +415,8 @@ MAKERS = {"standing": standing, "verdict": verdict, "hard": hard, "table1": tabl
 
 
 def write(study, output, given, found, missing):
-    common.write_csv(output / f"{given.results}.csv", ["data", "model", "trained", "seed", "selector", "share", "fdr", "low", "high", "rauc", "apfd", "apfd_types"], long_rows(found))
+    if list(long_rows(found)):
+        common.write_csv(output / f"{given.results}.csv", ["data", "model", "trained", "seed", "selector", "share", "fdr", "low", "high", "rauc", "apfd", "apfd_types"], long_rows(found))
     images = figure(found, output, given.results)
     everything = {**found, "beside": [row for path in given.beside for row in read_csv(path)]} if given.beside else found
     parts = {name: make(study, everything if name in ("standing", "verdict") else found) for name, make in MAKERS.items()}

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdlib>
+
 #include "attack/saliency.h"
 #include "galvani/attack/search.h"
 #include "galvani/base/parallel.h"
@@ -23,9 +25,8 @@ void differentiate(Network& network, const at::Tensor& images) {
 
 // PGD-20 against 20 bare passes. So small an ε and the worst class as target break few inputs, so that all steps are
 // made for nearly all of them: the counter says how many.
-void pgd_cost(benchmark::State& state, const std::string& architecture, const std::string& eps) {
+void pgd_against_passes(benchmark::State& state, const std::unique_ptr<Network>& network, const std::string& eps) {
   constexpr std::int64_t kImages = 128;
-  auto network = testing::zoo_network(architecture, {});
   at::Tensor images = testing::random_images(*network, kImages);
   AttackTask task;
   task.inputs = images;
@@ -78,8 +79,23 @@ void pair_search_cost(benchmark::State& state) {
   state.counters["searches/s"] = kImages / median(search_times);
 }
 
+void pgd_cost(benchmark::State& state, const std::string& architecture, const std::string& eps) {
+  pgd_against_passes(state, testing::zoo_network(architecture, {}), eps);
+}
+
+// A trained model in place of drawn weights: the file that GALVANI_BENCH_MODEL names.
+void pgd_cost_of_file(benchmark::State& state) {
+  const char* file = std::getenv("GALVANI_BENCH_MODEL");
+  if (file == nullptr) {
+    state.SkipWithError("GALVANI_BENCH_MODEL names no model");
+    return;
+  }
+  pgd_against_passes(state, Network::load(file), "1/255");
+}
+
 BENCHMARK_CAPTURE(pgd_cost, resnet20, "resnet20", "1/255")->UseManualTime()->Iterations(5);
 BENCHMARK_CAPTURE(pgd_cost, lenet5, "lenet5", "1/255")->UseManualTime()->Iterations(9);
+BENCHMARK(pgd_cost_of_file)->UseManualTime()->Iterations(5);
 BENCHMARK(pair_search_cost)->UseManualTime()->Iterations(25);
 
 }  // namespace

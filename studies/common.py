@@ -8,6 +8,7 @@ import argparse
 import ast
 import concurrent.futures
 import csv
+import fnmatch
 import hashlib
 import itertools
 import json
@@ -360,6 +361,46 @@ def arguments(description, scales):
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="steps at a time (default: one per core)")
     parser.add_argument("--only-results", action="store_true", help="write the results of the steps that are there, whatever is missing")
     return parser
+
+
+def part_arguments(parser, subjects, questions):
+    """For a part of a study, whose results have a name of their own."""
+    parser.add_argument("--subjects", type=lambda text: text.split(","), help=f"some of them only, by name or pattern, {subjects}")
+    parser.add_argument("--questions", type=lambda text: text.split(","), help=f"some of them only, in this order, {questions}")
+    parser.add_argument("--results", metavar="NAME", help="of the files of results; a part of a study wants one of its own")
+
+
+def name_part(given, name, questions):
+    """The name of the results; those of the whole are not written over by a part."""
+    for question in given.questions or ():
+        if question not in questions:
+            raise StudyError(f"there is no question {question}; there are {', '.join(questions)}")
+    if (given.subjects or given.questions) and not given.results:
+        raise StudyError("a part of a study needs --results NAME for its files")
+    given.part = bool(given.results)
+    given.results = given.results or name
+
+
+def chosen(subjects, given):
+    if not given.subjects:
+        return subjects
+    for pattern in given.subjects:
+        if not any(fnmatch.fnmatchcase(s.name, pattern) for s in subjects):
+            raise StudyError(f"no subject is called {pattern}; there are {', '.join(s.name for s in subjects)}")
+    return [s for s in subjects if any(fnmatch.fnmatchcase(s.name, pattern) for pattern in given.subjects)]
+
+
+def command_of(study, given):
+    """What makes these results, for the reader."""
+    words = [f"./dev study {study} --scale {given.scale}"]
+    if given.subjects:
+        words.append(f"--subjects '{','.join(given.subjects)}'")
+    if given.questions:
+        words.append(f"--questions {','.join(given.questions)}")
+    if given.part:
+        words.append(f"--results {given.results}")
+    words += [f"--beside docs/results/{path.name}" for path in getattr(given, "beside", ())]
+    return " ".join(words)
 
 
 def open_study(name, given):

@@ -86,8 +86,8 @@ class Subject:
 
 LENET = Amounts("[0:12000]", 4, "0.003", ("", 2), 10000, 4000, 10000, 3, 100, 100, 4)
 GRAY_RESNET = Amounts("[0:20000]", 3, "0.05", ("[0:40000]", 2), 2000, 2000, 5000, 2, 20, 20, 0)
-RESNET = Amounts("[0:20000]", 3, "0.02", ("", 0), 2000, 2000, 5000, 2, 20, 20, 0, start="models/given.onnx")
-VGG = Amounts("[0:20000]", 8, "0.05", ("", 4), 2000, 2000, 5000, 2, 20, 20, 0, goes_on=True)
+RESNET = Amounts("[0:2000]", 5, "0.002", ("", 0), 2000, 2000, 5000, 2, 20, 20, 0, start="models/given.onnx")
+VGG = Amounts("[0:20000]", 3, "0.05", ("[0:20000]", 2), 2000, 2000, 5000, 2, 20, 20, 0, goes_on=True)
 SMOKE = Amounts("[0:2000]", 4, "0.003", ("[0:2000]", 4), 300, 300, 300, 2, 3, 4, 1, ("random", "fused"), KINDS[:2])
 NARROW_VGG = "vgg16:bn=true,head=linear,width=16"
 PAPER_VGG = "vgg16:bn=true,head=large,head_bn=true"
@@ -103,7 +103,7 @@ def subjects(scale, resnet20):
         return paper_subjects(resnet20)
     found = []
     for data, model in (("mnist", "lenet1"), ("mnist", "lenet5"), ("fashion-mnist", "lenet1")):
-        found += [Subject(data, model, False, seed, seed, (*ALL, "costs", "retrain") if seed == 1 else ALL[:5], LENET) for seed in (1, 2, 3)]
+        found += [Subject(data, model, False, seed, seed, (*ALL, "kinds", "costs", "retrain") if seed == 1 else ALL[:5], LENET) for seed in (1, 2, 3)]
         found += [Subject(data, model, True, seed, seed, ("rates", "dropout", "prima", "fused", "hard") if seed == 1 else ("rates", "fused"), LENET) for seed in (1, 2)]
     large = [("fashion-mnist", "resnet20", "resnet20", GRAY_RESNET, ""), ("cifar10", "vgg16", NARROW_VGG, VGG, "")]
     if resnet20:
@@ -150,8 +150,8 @@ class Measurements:
         else:
             if a.start:
                 # Well trained already: first made worse, then trained until it is as good as the paper's.
-                self.study.step(f"{name}-disturbed", "train", a.start, "--data", f"{subject.data}:train[0:4000]", "--test", tests, "--epochs", 1,
-                                "--optimizer", "sgd:lr=0.3", "--schedule", "constant", "--seed", subject.trained, output=".onnx")
+                self.study.step(f"{name}-disturbed", "train", a.start, "--data", f"{subject.data}:train[0:2000]", "--test", tests, "--epochs", 1,
+                                "--optimizer", "sgd:lr=0.03", "--schedule", "constant", "--seed", subject.trained, output=".onnx")
                 start = f"{name}-disturbed.onnx"
             how = ("--data", f"{subject.data}:train{a.train}", "--epochs", a.epochs, "--optimizer", f"sgd:lr={a.rate}", "--underfit",
                    ACCURACY[subject.data, subject.model])
@@ -308,14 +308,18 @@ def main():
     parser = common.arguments(__doc__.split("\n")[0], ("smoke", "small", "paper"))
     parser.add_argument("--resnet20", default=common.ROOT.parent / "shared/data/resnet20-cifar10.onnx",
                         help="a ResNet-20 of CIFAR-10 (default: ../shared/data/resnet20-cifar10.onnx); left out where there is none")
+    common.part_arguments(parser, "such as cifar10-vgg16-*-1", "such as rates,fused")
+    parser.add_argument("--beside", type=common.pathlib.Path, action="append", default=[], metavar="CSV",
+                        help="figures of an earlier part, which join the ranks and the comparison of NSS with its rivals")
     given = parser.parse_args()
     study, output = common.open_study("nss", given)
+    common.name_part(given, "nss", (*ALL, "kinds", "costs", "retrain"))
     resnet20 = common.pathlib.Path(given.resnet20)
     if resnet20.is_file():
         (study.work / "models").mkdir(exist_ok=True)
         shutil.copyfile(resnet20, study.work / "models/given.onnx")
         (study.work / "models/given.toml").write_text(RESNET_CARD)
-    all_subjects = subjects(given.scale, resnet20.is_file())
+    all_subjects = common.chosen(subjects(given.scale, resnet20.is_file()), given)
     measurements = Measurements(study)
     missing = {}
 
@@ -325,14 +329,16 @@ def main():
         except common.Missing:
             missing.setdefault(question, []).append(subject.name)
             return None
-    # The quick models first, so that a study that is stopped has something to show.
+    # The quick models first, so that a study that is stopped has something to show; questions that were named, in their order.
     asked = [(question, s) for s in all_subjects for question in ("prepare", *s.questions)]
+    if given.questions:
+        asked = [(question, s) for question in ("prepare", *given.questions) for s in all_subjects if question in ("prepare", *s.questions)]
     results = study.each(lambda task: tried(*task), asked)
     found = {}
     for (question, subject), result in zip(asked, results):
         if result is not None:
             found.setdefault(question, []).append((subject, result))
-    nss_results.write(study, output, given.scale, found, missing)
+    nss_results.write(study, output, given, found, missing)
     print(f"{study.steps} steps, {study.repeated} of them from before, {study.seconds / 60:.1f} minutes of steps; results in {output}")
     return 0
 

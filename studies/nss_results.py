@@ -1,11 +1,12 @@
 """Tables, figures and tests, from what nss.py measured."""
+import csv
 import os
 
 import common
 import nss_paper
 from common import counted, p_text, table
 
-LEVEL = 0.05
+NOTHING = "Not measured."
 SHARES = nss_paper.SHARES
 READINGS = {"nss": "as printed", "nss:pair=original": "with originals"}
 # What can be used, by what the user gives.
@@ -38,18 +39,31 @@ def beside(paper, ours):
     return f"{paper:g} / {ours}" if paper is not None else f"- / {ours}"
 
 
+def short(name):
+    return name.split(":")[0] if name.startswith(("mc-dropout", "prima")) else name
+
+
 class Rates:
     """FDR and the rest by model, and by selector: {(data, model, kind): {selector: [figures of each seed]}}."""
 
     def __init__(self, found):
         self.cases, self.faults = {}, {}
+        for row in found.get("beside", []):
+            self.take((row["data"], row["model"], row["trained"]), int(row["seed"]), row["selector"], SHARES.index(int(row["share"])), row)
         for question in ("rates", "dropout", "prima", "fused"):
             for subject, result in found.get(question, []):
                 key = (subject.data, subject.model, subject.kind)
                 self.faults.setdefault(key, {})[subject.seed] = result["faults"]
                 for name, figures in result["by"].items():
-                    short = name.split(":")[0] if name.startswith(("mc-dropout", "prima")) else name
-                    self.cases.setdefault(key, {}).setdefault(short, {})[subject.seed] = figures
+                    self.cases.setdefault(key, {}).setdefault(short(name), {})[subject.seed] = figures
+
+    def take(self, key, seed, name, share, row):
+        """A row of an earlier part's file of values."""
+        figures = self.cases.setdefault(key, {}).setdefault(short(name), {}).setdefault(
+            seed, {"fdr": [None] * len(SHARES), "interval": [None] * len(SHARES), "rauc": [None] * len(SHARES)})
+        figures["fdr"][share], figures["rauc"][share] = float(row["fdr"]), float(row["rauc"])
+        figures["interval"][share] = [float(row["low"]), float(row["high"])]
+        figures["apfd"], figures["types"] = float(row["apfd"]), float(row["apfd_types"])
 
     def kinds(self, kind):
         return [(data, model) for data, model, k in self.cases if k == kind]
@@ -75,7 +89,7 @@ def pooled_interval(figures, share):
     return max(0, centre - width), min(1, centre + width)
 
 
-def setting(study, scale, found, missing):
+def setting(study, command, found, missing):
     rows, rates = {}, Rates(found)
     for subject, r in found.get("prepare", []):
         rows.setdefault((subject.data, subject.model, subject.kind), []).append((subject, r["accuracy"]))
@@ -86,7 +100,7 @@ def setting(study, scale, found, missing):
         faults = rates.faults.get(key, {}).values()
         lines.append([title(key[:2]), key[2] + "-trained", len({s.file for s, _ in subjects}), beside(paper, percent(mean([a for _, a in subjects]), 1)), len(subjects),
                       first.amounts.pool, f"{percent(mean(list(faults)))}" if faults else "-", first.amounts.reference])
-    text = [f"`./dev study nss --scale {scale}`: {study.steps} steps, {study.seconds / 60:.0f} minutes if one ran after the other as slowly as they did, on "
+    text = [f"`{command}`: {study.steps} steps, {study.seconds / 60:.0f} minutes if one ran after the other as slowly as they did, on "
             f"{os.cpu_count()} cores of an {common.processor()} that others used, too.", "",
             table(["subject", "", ">models", ">accuracy %, paper / ours", ">pools", ">inputs of each", ">of them wrong, %", ">training inputs compared with"], lines)]
     if missing:
@@ -113,9 +127,14 @@ def ranks(rates, selectors, share):
     return found
 
 
-def standing(study, found):
+def standing(study, found, called="ranks"):
     rates, parts = Rates(found), []
     for given, selectors in GIVEN.items():
+        if "beside" in found:
+            # All models, and so only what was measured on all of them.
+            selectors = tuple(s for s in selectors if all(s in by for by in rates.cases.values()))
+        if DEFAULT[given] not in selectors:
+            continue
         at = {share: ranks(rates, selectors, share) for share in (0, 3)}
         cases = list(at[0][selectors[-1]])
         if not cases:
@@ -123,7 +142,7 @@ def standing(study, found):
         own = DEFAULT[given]
         # A row for every case and share: the selector's rank, and that of the default.
         rows = [(s, at[share][s][c], at[share][own][c]) for s in selectors if s != own for share in (0, 3) for c in cases]
-        tests = study.tests(f"ranks-{given.replace(' ', '-')}", rows, "wilcoxon", "rank", "default")
+        tests = study.tests(f"{called}-{given.replace(' ', '-')}", rows, "wilcoxon", "rank", "default")
         any_test = next(iter(tests.values()))
         spread = {own: (any_test["mean_b"], any_test["interval_b"]), **{s: (t["mean_a"], t["interval_a"]) for s, t in tests.items()}}
 
@@ -140,7 +159,7 @@ def standing(study, found):
         parts += [f"**Given {given}** ({counted(len(cases), 'model')}, {len(selectors)} selectors; the default is bold):", "",
                   table(["selector", ">mean rank (95%)", ">rank 5%, under", ">20%, under", ">5%, well", ">20%, well", ">FDR 5%, under", ">20%, under", ">5%, well",
                          ">20%, well", ">p of ranks, default"], lines), ""]
-    return "\n".join(parts).rstrip() or "Not measured."
+    return "\n".join(parts).rstrip() or NOTHING
 
 
 # Does NSS beat the uncertainty baselines?
@@ -155,7 +174,7 @@ def verdict(study, found):
                     if pairs:
                         rows.append((f"{reading}@{rival}@{key[2]}@{SHARES[share]}", mean([a for a, _ in pairs]), mean([b for _, b in pairs])))
     if not rows:
-        return "Not measured."
+        return NOTHING
     tests = study.tests("verdict", rows, "wilcoxon", "nss", "rival")
     lines = []
     for rival in (*UNCERTAINTY, "random", "flip", "datis"):
@@ -182,7 +201,7 @@ def table1(study, found):
         paper = nss_paper.INTERNAL_GINI.get((data, model), ([None] * 4, [None] * 4))
         for i, name in enumerate(("internal-gini", "random")):
             lines.append([title((data, model)), name, *[beside(paper[i][s], percent(rates.mean((data, model, kind), name, lambda f: f["fdr"][s]), 1)) for s in range(4)]])
-    return table(["under-trained", "selector", *[f">{s}%" for s in SHARES]], lines)
+    return table(["under-trained", "selector", *[f">{s}%" for s in SHARES]], lines) if lines else NOTHING
 
 
 def table6(study, found):
@@ -191,7 +210,7 @@ def table6(study, found):
         for reading, accuracy in result.items():
             rows += [(f"{subject.name}@{reading}", place, a) for place, a in enumerate(accuracy)]
     if not rows:
-        return "Not measured."
+        return NOTHING
     tests = {kind: study.tests(f"correlation-{kind}", rows, kind, "part", "accuracy") for kind in ("pearson", "spearman")}
     groups = {}
     for subject, _ in found["correlation"]:
@@ -224,12 +243,14 @@ def table7(study, found):
                 names = ["nss as printed", *nss_paper.SELECTORS[1:], "nss with originals", "datis", "nns", "fused, pool", "fused, training data", "fused, both"]
                 parts += [f"**{number}% of the pool, {kind}-trained**" + (", paper / ours (95%):" if kind == "under" else " (95%):"), "",
                           table([kind + "-trained", *[f">{n}" for n in names]], lines), ""]
-    return "\n".join(parts).rstrip() or "Not measured."
+    return "\n".join(parts).rstrip() or NOTHING
 
 
 def by_selector(rates, paper, value, digits=0):
     """Selectors of the paper as rows, subjects as columns, the paper's figure beside ours; then others."""
     kinds = rates.kinds("under")
+    if not kinds:
+        return NOTHING
     names = [*nss_paper.SELECTORS, "nss:pair=original", "datis", "sets", "nns", "fused:with=output", "fused:with=train", "fused"]
     lines = []
     for selector in names:
@@ -251,6 +272,8 @@ def table9(study, found):
     def paper(selector, key):
         return nss_paper.APFD[key][nss_paper.SELECTORS.index(selector)] if selector in nss_paper.SELECTORS and key in nss_paper.APFD else None
     rates = Rates(found)
+    if not rates.kinds("under"):
+        return NOTHING
     return "\n".join(["Of fault types, as the paper's must be:", "", by_selector(rates, paper, lambda f: f["types"], 1), "",
                       "Of single faults:", "", by_selector(rates, lambda *_: None, lambda f: f["apfd"], 1)])
 
@@ -258,7 +281,7 @@ def table9(study, found):
 def table10(study, found):
     results = found.get("retrain", [])
     if not results:
-        return "Not measured."
+        return NOTHING
     groups = {}
     for subject, r in results:
         groups.setdefault((subject.data, subject.model, subject.kind), []).append(r)
@@ -284,7 +307,7 @@ def table11(study, found):
         lines.append([title(key), subject.amounts.pool, beside(paper.get("Sensitive Neuron Identifier"), f"{r['nss']['sample']:.2f}"),
                       beside(paper.get("Test Case Selection"), f"{r['nss']['all'] - r['nss']['sample']:.2f}"),
                       beside(paper.get("Full Result"), f"{r['every neuron']['all']:.2f}"), f"{r['gini']['all']:.2f}"])
-    return table(["seconds, paper (GPU) / ours (one busy thread)", ">inputs", ">sensitive neurons", ">selection", ">all neurons", ">gini"], lines)
+    return table(["seconds, paper (GPU) / ours (one busy thread)", ">inputs", ">sensitive neurons", ">selection", ">all neurons", ">gini"], lines) if lines else NOTHING
 
 
 def options_table(study, found, question, columns, paper, first):
@@ -297,7 +320,7 @@ def options_table(study, found, question, columns, paper, first):
             known = paper.get((subject.data, subject.model))
             lines.append([title((subject.data, subject.model)), READINGS[reading],
                           *[beside(known[i] if known else None, percent(v, 1)) for i, v in enumerate(values)]])
-    return table(["under-trained, FDR at 20%, paper / ours", "reading", *[f">{t}" for t in first]], lines) if lines else "Not measured."
+    return table(["under-trained, FDR at 20%, paper / ours", "reading", *[f">{t}" for t in first]], lines) if lines else NOTHING
 
 
 def table12(study, found):
@@ -325,14 +348,14 @@ def tables_of_kinds(study, found):
         parts += [f"**{title((subject.data, subject.model))}**, FDR in %, paper / ours:", "",
                   table(["mutation", ">found with it, as printed, 5%", ">20%", ">found with it, with originals, 5%", ">20%", ">scored with it, as printed, 5%", ">20%",
                          ">a pool of it, with originals, 5%", ">20%", ">faults of that pool", ">gini there, 5%"], lines), ""]
-    return "\n".join(parts).rstrip() or "Not measured."
+    return "\n".join(parts).rstrip() or NOTHING
 
 
 # Wrong but confident, right but uncertain.
 def hard(study, found):
     results = found.get("hard", [])
     if not results:
-        return "Not measured."
+        return NOTHING
     names = list(results[0][1]["whole"]["by"])
     rows = [(f"{s}@{pool}@{SHARES[share]}", r[pool]["by"][s]["fdr"][share], r[pool]["by"]["random"]["fdr"][share])
             for s in names for pool in ("whole", "confident", "uncertain") for share in (0, 3) for _, r in results]
@@ -352,7 +375,7 @@ def hard(study, found):
                       table(["selector", *[f">{p}, {s}%" for p in ("whole pool", "wrong but confident", "right but uncertain") for s in (5, 20)]], lines)])
 
 
-def figure(found, output):
+def figure(found, output, results):
     rates = Rates(found)
     panels = []
     shown = {"fused:with=train": "fused, with training data", "datis": "datis", "gini": "gini", "nss": "nss as printed"}
@@ -368,8 +391,9 @@ def figure(found, output):
                 panels.append((f"{title(key)}, {kind}-trained", lines))
     if not panels:
         return []
-    (output / "nss-rates.svg").write_text(common.panels_svg("Of the picked, how many are wrong (%)", panels, "picked, % of the pool; bands: 95%"))
-    return ["nss-rates.svg"]
+    file = f"{results}-rates.svg"
+    (output / file).write_text(common.panels_svg("Of the picked, how many are wrong (%)", panels, "picked, % of the pool; bands: 95%"))
+    return [file]
 
 
 def long_rows(found):
@@ -381,7 +405,7 @@ def long_rows(found):
                            f"{f['rauc'][share]:.6g}", f"{f['apfd']:.6g}", f"{f['types']:.6g}"]
 
 
-PARTS = {"setting": "Setting", "standing": "Where the selectors stand", "verdict": "Does NSS beat the uncertainty baselines?",
+PARTS = {"setting": "Setting", "standing": "Where the selectors stand", "alone": "On the models of this part alone", "verdict": "Does NSS beat the uncertainty baselines?",
          "hard": "Wrong but confident, right but uncertain", "table1": "Table 1: Gini of inner neurons",
          "table6": "Table 6: score and accuracy", "table7": "Table 7: fault detection rate", "table8": "Table 8: RAUC of fault types at 20%",
          "table9": "Table 9: APFD", "table10": "Table 10: accuracy gained by training with the picks", "table11": "Table 11: time",
@@ -390,8 +414,21 @@ MAKERS = {"standing": standing, "verdict": verdict, "hard": hard, "table1": tabl
           "table10": table10, "table11": table11, "table12": table12, "table13": table13, "table14": tables_of_kinds}
 
 
-def write(study, output, scale, found, missing):
-    common.write_csv(output / "nss.csv", ["data", "model", "trained", "seed", "selector", "share", "fdr", "low", "high", "rauc", "apfd", "apfd_types"], long_rows(found))
-    images = figure(found, output)
-    parts = {name: make(study, found) for name, make in MAKERS.items()}
-    common.fill(output / "nss.md", "Which inputs are worth a label", PARTS, {"setting": setting(study, scale, found, missing), **parts}, {"standing": images})
+def write(study, output, given, found, missing):
+    if list(long_rows(found)):
+        common.write_csv(output / f"{given.results}.csv", ["data", "model", "trained", "seed", "selector", "share", "fdr", "low", "high", "rauc", "apfd", "apfd_types"], long_rows(found))
+    images = figure(found, output, given.results)
+    everything = {**found, "beside": [row for path in given.beside for row in read_csv(path)]} if given.beside else found
+    parts = {name: make(study, everything if name in ("standing", "verdict") else found) for name, make in MAKERS.items()}
+    if given.beside:
+        parts["alone"] = standing(study, {**found, "beside": []}, "ranks-alone")
+    if given.part:
+        parts = {name: text for name, text in parts.items() if text != NOTHING}
+    parts = {"setting": setting(study, common.command_of("nss", given), found, missing), **parts}
+    titles = {name: text for name, text in PARTS.items() if name in parts}
+    common.fill(output / f"{given.results}.md", "Which inputs are worth a label", titles, parts, {"standing": images})
+
+
+def read_csv(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))

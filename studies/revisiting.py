@@ -101,7 +101,7 @@ def subjects(scale, resnet20):
         lenets = [Subject(data, model, seed, asked[model][seed - 1], SMALL) for seed in (1, 2, 3)
                   for data in ("mnist", "fashion-mnist") for model in LENETS]
         return lenets + [Subject("cifar10", "resnet20", seed, questions, SMALL_COLOUR, resnet20)
-                         for seed, questions in ((1, "23"), (2, "3")) if resnet20]
+                         for seed, questions in ((1, "23"), (2, "23"), (3, "2")) if resnet20]
     lenets = [Subject(data, model, seed, "1234", PAPER) for seed in range(1, 11) for data in ("mnist", "fashion-mnist")
               for model in LENETS]
     colour = dataclasses.replace(PAPER, train=50000)
@@ -203,9 +203,8 @@ class Measurements:
     def rq2(self, subject):
         found = {kind: self.refined(subject, f"rq2-{kind}", keep)
                  for kind, keep in (("improving", "coverage-improving"), ("remaining", "coverage-remaining"), ("all", "all"))}
-        if not subject.given:
-            model, _ = self.plain(subject)  # whose clean accuracy is of other images than the loop's
-            found["plain"] = {**self.quality(subject, "plain", model), **self.clever(subject, "plain", model)}
+        model, _ = self.plain(subject)  # whose clean accuracy is of other images than the loop's
+        found["plain"] = {**self.quality(subject, "plain", model), **self.clever(subject, "plain", model)}
         return found
 
     def refined(self, subject, name, keep):
@@ -274,10 +273,14 @@ def main():
     parser = common.arguments(__doc__.split("\n")[0], ("smoke", "small", "paper"))
     parser.add_argument("--resnet20", default=common.ROOT.parent / "shared/data/resnet20-cifar10.onnx",
                         help="a ResNet-20 of CIFAR-10 (default: ../shared/data/resnet20-cifar10.onnx); left out where there is none")
+    common.part_arguments(parser, "such as cifar10-resnet20-*", "such as rq2")
+    parser.add_argument("--beside", type=common.pathlib.Path, action="append", default=[], metavar="CSV",
+                        help="figures of an earlier part, which join the hypotheses")
     given = parser.parse_args()
     study, output = common.open_study("revisiting", given)
+    common.name_part(given, "revisiting", ("rq1", "rq2", "rq3", "rq4"))
     resnet20 = str(given.resnet20) if common.pathlib.Path(given.resnet20).is_file() else ""
-    all_subjects = subjects(given.scale, resnet20)
+    all_subjects = common.chosen(subjects(given.scale, resnet20), given)
     measurements = Measurements(study)
     missing = {}
 
@@ -290,13 +293,15 @@ def main():
     # Seed by seed, the quick questions first, so that a study that is stopped has something to show.
     asked = sorted(((f"rq{number}", s) for s in all_subjects for number in s.questions),
                    key=lambda task: (bool(task[1].given), task[1].seed, "3241".index(task[0][-1])))
+    if given.questions:
+        asked = [task for question in given.questions for task in asked if task[0] == question]
     tasks = [("prepare", s) for s in all_subjects] + asked
     results = study.each(lambda task: tried(*task), tasks)
     found = {question: [] for question in ("prepare", "rq1", "rq2", "rq3", "rq4")}
     for (question, subject), result in zip(tasks, results):
         if result is not None:
             found[question].append((subject, result))
-    revisiting_results.write(study, output, given.scale, found, missing)
+    revisiting_results.write(study, output, given, found, missing)
     print(f"{study.steps} steps, {study.repeated} of them from before, {study.seconds / 60:.1f} minutes of steps; results in {output}")
     return 0
 

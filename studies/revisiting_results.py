@@ -1,4 +1,5 @@
 """Tables, figures and tests of hypotheses, from what revisiting.py measured."""
+import csv
 import os
 
 import common
@@ -109,13 +110,15 @@ def spread(value, interval):
     return f"{number(value)} ({number(interval[0])} to {number(interval[1])})"
 
 
-def summary(study, found):
+def summary(study, found, part):
     samples = hypotheses(found)
     u = study.tests("hypotheses-u", samples.rows(), "u", "a", "b")
     paired = study.tests("hypotheses-wilcoxon", samples.pair_rows(), "wilcoxon", "a", "b")
     rows = []
     for name, (text, paper, paper_p) in HYPOTHESES.items():
         if name not in u:
+            if part:
+                continue
             rows.append([name, text, f"{paper}, p {paper_p}", "not measured", "", "", "", ""])
             continue
         a, b = paired[name], u[name]
@@ -287,7 +290,7 @@ def long_rows(found):
                 yield from flat(subject, "rq1", f"{kind}-D{i}", values)
 
 
-def setting(study, scale, found, missing):
+def setting(study, command, found, missing):
     groups = {}
     for subject, r in found["prepare"]:
         groups.setdefault((subject.data, subject.model), []).append((subject, r["accuracy"]))
@@ -296,7 +299,7 @@ def setting(study, scale, found, missing):
         return sum((s.data, s.model) == kind for s, _ in found[question])
     rows = [[*kind, ", ".join(str(s.seed) for s, _ in rs), f"{100 * mean([a for _, a in rs]):.2f}%", rs[0][0].amounts.train, rs[0][0].amounts.tests,
              *[done(kind, f"rq{q}") for q in "1234"]] for kind, rs in groups.items()]
-    lines = [f"`./dev study revisiting --scale {scale}`: {study.steps} steps, {study.seconds / 60:.0f} minutes if one ran after the other as slowly as they did, on "
+    lines = [f"`{command}`: {study.steps} steps, {study.seconds / 60:.0f} minutes if one ran after the other as slowly as they did, on "
              f"{os.cpu_count()} cores of an {common.processor()}. Subjects of each question:", "",
              table(["data", "model", "seeds", ">accuracy", ">training images", ">tests made of", ">RQ1", ">RQ2", ">RQ3", ">RQ4"], rows)]
     if missing:
@@ -309,9 +312,24 @@ PARTS = {"setting": "Setting", "summary": "Hypotheses", "controls": "Controls", 
          "rq4": "RQ4: what does retraining repair?"}
 
 
-def write(study, output, scale, found, missing):
-    common.write_csv(output / "revisiting.csv", ["question", "data", "model", "seed", "case", "measure", "value"], long_rows(found))
+def earlier(path):
+    """RQ2 of an earlier part, one {case: {measure: value}} for every subject."""
+    found = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["question"] == "rq2":
+                found.setdefault((row["data"], row["model"], row["seed"]), {}).setdefault(row["case"], {})[row["measure"]] = float(row["value"])
+    return list(found.items())
+
+
+def write(study, output, given, found, missing):
+    common.write_csv(output / f"{given.results}.csv", ["question", "data", "model", "seed", "case", "measure", "value"], long_rows(found))
     images = figures(study, found, output)
-    parts = {"summary": summary(study, found), "controls": control_table(study, found), "rq1": rq1(study, found), "rq2": rq2(study, found),
+    everything = {**found, "rq2": found["rq2"] + [one for path in given.beside for one in earlier(path)]}
+    parts = {"summary": summary(study, everything, given.part), "controls": control_table(study, everything), "rq1": rq1(study, found), "rq2": rq2(study, found),
              "rq3": rq3(study, found), "rq4": rq4(study, found)}
-    common.fill(output / "revisiting.md", "Revisiting neuron coverage", PARTS, {"setting": setting(study, scale, found, missing), **parts}, {"rq1": images})
+    if given.part:
+        parts = {name: text for name, text in parts.items() if text != "Not measured."}
+    parts = {"setting": setting(study, common.command_of("revisiting", given), found, missing), **parts}
+    titles = {name: text for name, text in PARTS.items() if name in parts}
+    common.fill(output / f"{given.results}.md", "Revisiting neuron coverage", titles, parts, {"rq1": images})

@@ -49,12 +49,16 @@ finally:
 """
 
 
-def run(name, galvani, folder, library):
+def start(name, galvani, folder, library, more):
     script = ROOT / "studies" / f"{name}.py"
-    start = ["-c", STANDING, ROOT, library, script] if library else [script]
-    command = [sys.executable, *start, "--scale", "smoke", "--galvani", galvani, "--work", folder / name, "-o",
-               folder / f"{name}-results"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    how = ["-c", STANDING, ROOT, library, script] if library else [script]
+    command = [sys.executable, *how, "--scale", "smoke", "--galvani", galvani, "--work", folder / name, "-o",
+               folder / f"{name}-results", *more]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def run(name, galvani, folder, library, *more):
+    done = start(name, galvani, folder, library, more)
     expect(done.returncode == 0, f"{name}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr}")
     return done.stdout
 
@@ -118,6 +122,28 @@ def check_cagfuzz(folder):
     expect(int(rows["CAGFuzz, halves, 0.9"]["valid"]) <= int(rows["CAGFuzz, halves, -1"]["valid"]), "a threshold lets more through")
 
 
+# What a part of a study is asked for: subjects, questions, and what its page must have and must not have.
+PARTS = {"nss": ("digits-lenet1-under-*", "rates,fused", ("standing", "alone", "table7"), "table10"),
+         "revisiting": ("digits-lenet1-1", "rq2", ("summary", "rq2"), "rq3")}
+
+
+def check_part(name, galvani, folder, library):
+    """Results of their own, made of the steps that are there; those of the whole stay."""
+    subjects, questions, has, lacks = PARTS[name]
+    results = folder / f"{name}-results"
+    before = {file: (results / file).read_bytes() for file in WANTED[name]}
+    words = ("--subjects", subjects, "--questions", questions)
+    said = run(name, galvani, folder, library, *words, "--results", "part", "--beside", results / f"{name}.csv")
+    expect(not re.search(r"^ *[\d.]+ s  (?!statistics/)", said, re.MULTILINE), f"{name}: a part ran steps again:\n{said}")
+    text = (results / "part.md").read_text()
+    expect(all(f"<!-- {part} -->" in text for part in has) and f"<!-- {lacks} -->" not in text, f"{name}: the part has other tables than it should")
+    expect(len((results / "part.csv").read_text().splitlines()) < len(before[f"{name}.csv"].decode().splitlines()), f"{name}: the part has everything")
+    for wrong, sentence in ((words, "needs --results"), (("--subjects", "nobody", "--results", "part"), "no subject is called nobody")):
+        done = start(name, galvani, folder, library, wrong)
+        expect(done.returncode == 1 and sentence in done.stderr, f"{name} {wrong}: {done.returncode}, {done.stderr}")
+    expect(all((results / file).read_bytes() == content for file, content in before.items()), f"{name}: a part wrote over the whole")
+
+
 CHECKS = {"cagfuzz": check_cagfuzz, "deepsensor": check_deepsensor, "nss": check_nss, "revisiting": check_revisiting}
 
 
@@ -131,6 +157,8 @@ def check(name, galvani, folder, library):
     expect(not re.search(r"^ *[\d.]+ s  ", again, re.MULTILINE), f"{name}: steps were run again:\n{again}")
     expect((results / f"{name}.md").read_bytes() == before, f"{name}: the second time it says something else")
     CHECKS.get(name, lambda _: None)(results)
+    if name in PARTS:
+        check_part(name, galvani, folder, library)
 
 
 def main():

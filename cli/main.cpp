@@ -59,7 +59,8 @@ std::string overview(const Verb& app) {
       {"Data and models", {"data", "model", "train", "train-generator", "train-captioner", "inspect", "predict"}},
       {"What a network does", {"cover", "profile", "trace", "features", "excite", "describe", "explain"}},
       {"Breaking it", {"fuzz", "attack", "mutate", "calibrate"}},
-      {"What was found", {"stats", "faults", "report", "compare", "export", "replay", "quality", "transfer", "merge", "check"}},
+      {"What was found",
+       {"stats", "faults", "report", "compare", "export", "replay", "quality", "transfer", "merge", "check"}},
       {"Mending it", {"select", "repair"}},
   };
   std::string text =

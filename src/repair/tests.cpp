@@ -115,7 +115,7 @@ std::string pixels_of(const at::Tensor& input) {
 FoundTests read_tests(const Network& network, const std::string& where, std::int64_t per_seed) {
   if (network.info().input.size() != 3)
     bad_input("{}: takes sounds; only image models are repaired", network.info().path);
-  FoundTests tests = holds_campaign(where)         ? read_campaign(network, where, per_seed)
+  FoundTests tests = holds_campaign(where)      ? read_campaign(network, where, per_seed)
                      : is_labelled_table(where) ? tests_of(read_labelled_table(network, where), where, per_seed)
                                                 : read_data(network, where, per_seed);
   check_labels(network, tests.images);

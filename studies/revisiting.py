@@ -203,8 +203,9 @@ class Measurements:
     def rq2(self, subject):
         found = {kind: self.refined(subject, f"rq2-{kind}", keep)
                  for kind, keep in (("improving", "coverage-improving"), ("remaining", "coverage-remaining"), ("all", "all"))}
-        model, _ = self.plain(subject)  # whose clean accuracy is of other images than the loop's
-        found["plain"] = {**self.quality(subject, "plain", model), **self.clever(subject, "plain", model)}
+        if not subject.given:
+            model, _ = self.plain(subject)  # whose clean accuracy is of other images than the loop's
+            found["plain"] = {**self.quality(subject, "plain", model), **self.clever(subject, "plain", model)}
         return found
 
     def refined(self, subject, name, keep):

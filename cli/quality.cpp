@@ -33,6 +33,7 @@ struct QualityFlags {
   std::string norm = "l2";
   std::int64_t inputs = 10;
   std::string output;
+  std::string each;
   GateFlags gates;
   bool list = false;
 };
@@ -61,6 +62,7 @@ void check_flags(Verb& verb, QualityFlags& flags) {
   if (!flags.originals.empty() && flags.tests.empty()) bad_usage("--originals says what --tests were made of");
   if (flags.model.model.empty() && (flags.tests.empty() || !flags.originals.empty())) bad_usage("name a model");
   if (!flags.data.empty() && !flags.metrics.empty()) bad_usage("--metrics are of --tests");
+  if (!flags.data.empty() && !flags.each.empty()) bad_usage("--each is of --tests");
   for (const char* name : {"--batches", "--samples", "--norm", "--radius", "--targets", "--inputs"}) {
     if (!flags.clever && verb.was_given(name)) bad_usage("{} is of --clever", name);
   }
@@ -164,6 +166,7 @@ Json document(const QualityRun& done, const QualityFlags& flags) {
 }
 
 void finish(Common& common, const QualityFlags& flags, const QualityRun& done) {
+  if (!flags.each.empty()) write_file(flags.each, values_csv(*done.quality));
   if (!flags.output.empty()) write_file(flags.output, json_text(document(done, flags), 1) + "\n");
   if (common.json) {
     common.give(document(done, flags));
@@ -188,6 +191,7 @@ void measure(Common& common, QualityFlags& flags, QualityRun& done) {
   request.metrics = flags.metrics;
   request.most = flags.most;
   request.seed = common.seed;
+  request.each = !flags.each.empty();
   done.quality = measure_quality(*done.network, *done.tests, request);
   if (flags.clever) done.clever = measure_clever(*done.network, *done.tests, flags.inputs, flags.settings, common.seed);
   finish(common, flags, done);
@@ -234,7 +238,7 @@ void add_quality_verb(Verb& app, Common& common) {
   runs_models(
       verb, common,
       [flags] {
-        return Confinement{{}, {flags->output, flags->gates.junit}};
+        return Confinement{{}, {flags->output, flags->each, flags->gates.junit}};
       },
       Processes::many);
   verb.add_option("--tests", flags->tests, "a campaign's folder; with --originals, any inputs");
@@ -244,6 +248,7 @@ void add_quality_verb(Verb& app, Common& common) {
       .check(Range<std::int64_t>(0, std::int64_t{1} << 40))
       .show_default();
   verb.add_option("-o,--output", flags->output, "write the result as JSON to this file");
+  verb.add_option("--each", flags->each, "write the metrics of every test as CSV to this file");
   verb.add_flag("--list", flags->list, "list the metrics and their options");
   const char* group = "CLEVER: how far the nearest input with another verdict is, by an estimate";
   CleverSettings& settings = flags->settings;

@@ -16,6 +16,7 @@ MetricEntry ald0_entry();
 MetricEntry ald2_entry();
 MetricEntry aldinf_entry();
 MetricEntry ass_entry();
+MetricEntry afs_entry();
 MetricEntry psd_entry();
 MetricEntry rgb_entry();
 MetricEntry ric_entry();

@@ -1,6 +1,7 @@
 #include "galvani/quality/measure.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -76,6 +78,16 @@ TestBatch judged(Network& network, const SampleType& type, TestRows rows, bool o
   return batch;
 }
 
+// A line for every test of the batch, without values yet.
+void add_tests(const TestBatch& batch, const std::vector<std::int64_t>& rows, const std::vector<std::int64_t>& groups,
+               std::size_t metrics, std::vector<TestValues>& each) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    each.push_back({rows[i], groups[static_cast<std::size_t>(rows[i])], batch.labels.data_ptr<std::int64_t>()[i],
+                    batch.verdicts.data_ptr<std::int64_t>()[i],
+                    std::vector<double>(metrics, std::numeric_limits<double>::quiet_NaN())});
+  }
+}
+
 }  // namespace
 
 Quality measure_quality(Network& network, const TestSet& tests, const QualityRequest& request) {
@@ -99,10 +111,13 @@ Quality measure_quality(Network& network, const TestSet& tests, const QualityReq
     std::vector<std::int64_t> some(rows.begin() + static_cast<std::ptrdiff_t>(first),
                                    rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), first + chunk)));
     TestBatch batch = judged(network, tests.type(), tests.fetch(some), originals_too, quality);
+    std::size_t before = quality.each.size();
+    if (request.each) add_tests(batch, some, tests.groups(), metrics.size(), quality.each);
     for (std::size_t m = 0; m < metrics.size(); ++m) {
       if (shares[m]) continue;
       std::vector<double> values = metrics[m]->values(batch, &network);
       for (std::size_t i = 0; i < values.size(); ++i) {
+        if (request.each) quality.each[before + i].values[m] = values[i];
         if (std::isnan(values[i])) continue;
         found[m].values.push_back(values[i]);
         found[m].groups.push_back(tests.groups()[static_cast<std::size_t>(some[i])]);
@@ -158,6 +173,23 @@ Json as_json(const Quality& quality) {
           {"misclassified", quality.misclassified},
           {"not_a_number", quality.not_a_number},
           {"metrics", metrics}};
+}
+
+std::string values_csv(const Quality& quality) {
+  std::string text = "test,original,label,verdict";
+  for (const QualityFigure& figure : quality.figures) {
+    if (!figure.counted) text += "," + csv_cell(figure_name(quality.figures, figure));
+  }
+  text += "\n";
+  for (const TestValues& test : quality.each) {
+    text += fmt::format("{},{},{},{}", test.test, test.original, test.label, test.verdict);
+    for (std::size_t m = 0; m < quality.figures.size(); ++m) {
+      if (quality.figures[m].counted) continue;
+      text += std::isnan(test.values[m]) ? "," : fmt::format(",{:.9g}", test.values[m]);
+    }
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace galvani

@@ -62,6 +62,20 @@ TEST(PairsTest, ByHand) {
   EXPECT_GE(figure(found, "ald2").interval->high, figure(found, "ald2").value);
 }
 
+TEST(PairsTest, EveryTestHasItsValues) {
+  auto network = half_network();
+  DataView originals(by_hand({100, 100, 50, 100}, {0, 0}));
+  DataView tests(by_hand({200, 100, 60, 100}, {0, 0}));
+  auto pairs = paired_tests(tests, originals);
+  QualityRequest request;
+  request.metrics = "mr,ald0";
+  EXPECT_TRUE(measure_quality(*network, *pairs, request).each.empty());
+  request.each = true;
+  Quality found = measure_quality(*network, *pairs, request);
+  // The second is not misclassified, so that there is no change to speak of.
+  EXPECT_EQ(values_csv(found), "test,original,label,verdict,mr,ald0\n0,0,0,1,1,0.5\n1,1,0,0,0,\n");
+}
+
 TEST(PairsTest, MustFitTogether) {
   DataView three(by_hand({0, 0, 0, 0, 0, 0}, {0, 0, 0})), two(by_hand({0, 0, 0, 0}, {0, 0}));
   DataView unknown(by_hand({0, 0, 0, 0}, {-1, -1}));

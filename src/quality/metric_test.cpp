@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
 #include "galvani/model/evaluate.h"
 #include "quality/pictures.h"
@@ -215,6 +216,31 @@ TEST(StillWrongTest, ByHand) {
   EXPECT_DOUBLE_EQ(value_of("rgb:radius=0.1", batch, network.get()), 1);
   EXPECT_DOUBLE_EQ(value_of("ric:quality=1", batch, network.get()), 0.5);
   EXPECT_DOUBLE_EQ(value_of("ric", batch, network.get()), 1);
+}
+
+// A dense layer's features are what goes into it: here the two pixels.
+TEST(FeatureSimilarityTest, ByHand) {
+  at::Tensor weight = at::tensor({-1.0, 1.0, 0.5, -0.5}).view({2, 2});
+  auto network = testing::linear_network({1, 1, 2}, weight, at::zeros({2}));
+  TestBatch batch = batch_of(image_of({30, 40}, 1, 1, 2), image_of({40, 30}, 1, 1, 2));
+  batch.probabilities = at::full({1, 2}, 0.5);
+  EXPECT_NEAR(value_of("afs", batch, network.get()), 24.0 / 25, 1e-6);
+  batch.tests = image_of({80, 60}, 1, 1, 2);
+  EXPECT_NEAR(value_of("afs", batch, network.get()), 1, 1e-6);
+  // Another network's features, whose penultimate layer is not the model's.
+  TemporaryFolder folder;
+  testing::small_network()->save(folder / "reference.onnx");
+  std::string other = "afs:features=" + (folder / "reference.onnx").string();
+  EXPECT_THROW(value_of(other, batch, network.get()), Error);  // images of two pixels are none of a LeNet's
+  EXPECT_THROW(make_metric(Spec::parse("afs:features=" + (folder / "none.onnx").string())), Error);
+  auto lenet = testing::small_network();
+  at::Tensor images = testing::noise_images(*lenet, 2);
+  TestBatch of_lenet = batch_of(images.narrow(0, 0, 1), images.narrow(0, 1, 1));
+  of_lenet.probabilities = at::full({1, 10}, 0.1);
+  auto pixels = testing::linear_network({1, 28, 28}, at::ones({784, 10}), at::zeros({10}));
+  double by_lenet = value_of("afs", of_lenet, lenet.get());
+  EXPECT_NEAR(value_of(other, of_lenet, pixels.get()), by_lenet, 1e-6);
+  EXPECT_GT(std::abs(value_of("afs", of_lenet, pixels.get()) - by_lenet), 1e-3);
 }
 
 // The laws every metric keeps: the registry is the list.

@@ -1780,8 +1780,15 @@ def value(found, name):
 def _(w):
     w.done(*fuzz(folder="good", guide="random"))
     stats = json.loads(w.done("stats", "good", "--json").out)
-    found = measured(w, "eight.onnx", "--tests", "good", "-o", "good.json")
+    found = measured(w, "eight.onnx", "--tests", "good", "-o", "good.json", "--each", "good.csv")
     expect_equal(json.loads((w / "good.json").read_text()), found, "the file")
+    with open(w / "good.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    expect_equal(len(rows), found["tests"], "lines of single tests")
+    for name in ("ass", "afs"):
+        mean = sum(float(row[name]) for row in rows) / len(rows)
+        expect(abs(mean - value(found, name)) < 1e-6, f"{name}: the mean of the lines is {mean}")
+    expect("mr" not in rows[0], "what the campaign counted is of no single test")
     expect_equal((found["tests"], found["misclassified"]), (stats["distinct_faults"], stats["distinct_faults"]), "tests and wrong ones")
     expect(abs(value(found, "mr") - stats["faults"] / stats["valid"]) < 1e-9, "the misclassification ratio")
     for metric in found["metrics"]:

@@ -32,7 +32,7 @@ struct CycleOptions {
   std::int64_t epoch_images = 2560;  // of each domain
   std::int64_t batch = 16;
   std::int64_t micro_batch = 8;
-  std::string optimizer = "adam:lr=0.0002,beta1=0.5";
+  std::string optimizer = "adam:lr=0.0005,beta1=0.5";
   std::string schedule = "linear";
   std::string adversarial = "squares";  // or "log"
   double cycle = 10;                    // weight of |Q(P(x)) - x|

@@ -248,7 +248,7 @@ def counted(n, what):
 
 
 # Figures: panels of lines, all in one SVG. Colours that differ in lightness, too.
-COLOURS = ["#1b6ca8", "#d9822b", "#4b8b3b", "#8a4fa0"]
+COLOURS = ["#1b6ca8", "#d9822b", "#4b8b3b", "#8a4fa0", "#b3323a", "#3a3a3a", "#7fb2d9", "#c9a227"]
 
 
 def escape(text):
@@ -401,6 +401,19 @@ def command_of(study, given):
         words.append(f"--results {given.results}")
     words += [f"--beside docs/results/{path.name}" for path in getattr(given, "beside", ())]
     return " ".join(words)
+
+
+RESNET_CARD = "range = [0, 1]\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]\n"
+
+
+def given_resnet20(source, target):
+    """A copy of the user's ResNet-20 of CIFAR-10 with a card that says what it takes; whether there is one."""
+    if not pathlib.Path(source).is_file():
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    target.with_suffix(".toml").write_text(RESNET_CARD)
+    return True
 
 
 def open_study(name, given):

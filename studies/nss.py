@@ -7,7 +7,6 @@ This file makes the measurements; nss_results.py makes tables of them, nss_paper
 """
 import csv
 import dataclasses
-import shutil
 
 import common
 import nss_results
@@ -18,7 +17,6 @@ QUICK = "random,softmax,gini,entropy,pcs,internal-gini,nss,nss:pair=original,fli
 FUSED = "fused:with=output,fused:with=train,fused:with=originals,fused"
 HARD = "random,softmax,gini,pcs,nss,nss:pair=original,flip,dsa,lsa,mdsa,ats,datis,nns,fused:with=output,fused:with=train,fused"
 RETRAINED_WITH = ("random", "gini", "nss", "nss:pair=original", "flip", "datis", "fused")
-RESNET_CARD = "range = [0, 1]\nmean = [0.485, 0.456, 0.406]\nstd = [0.229, 0.224, 0.225]\n"
 # Of table 3. Digits are ours.
 ACCURACY = {("mnist", "lenet1"): 0.8950, ("mnist", "lenet5"): 0.9179, ("fashion-mnist", "lenet1"): 0.7899,
             ("fashion-mnist", "resnet20"): 0.8612, ("cifar10", "resnet20"): 0.8607, ("cifar10", "vgg16"): 0.8252,
@@ -314,12 +312,7 @@ def main():
     given = parser.parse_args()
     study, output = common.open_study("nss", given)
     common.name_part(given, "nss", (*ALL, "kinds", "costs", "retrain"))
-    resnet20 = common.pathlib.Path(given.resnet20)
-    if resnet20.is_file():
-        (study.work / "models").mkdir(exist_ok=True)
-        shutil.copyfile(resnet20, study.work / "models/given.onnx")
-        (study.work / "models/given.toml").write_text(RESNET_CARD)
-    all_subjects = common.chosen(subjects(given.scale, resnet20.is_file()), given)
+    all_subjects = common.chosen(subjects(given.scale, common.given_resnet20(given.resnet20, study.work / "models/given.onnx")), given)
     measurements = Measurements(study)
     missing = {}
 

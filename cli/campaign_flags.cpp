@@ -82,7 +82,7 @@ Json broken_by_change(const SeedFigures& seeds) {
 Json summary_json(const CampaignReader& reader, const CampaignSummary& s) {
   const CampaignCounters& c = s.counters;
   const CampaignRecord& record = reader.record();
-  Json j = {{"folder", reader.folder().string()},
+  Json j = {{"folder", reader.opened().string()},
             {"seeds", s.seeds.seeds},
             {"tried_seeds", s.seeds.tried},
             {"broken_seeds", s.seeds.broken},

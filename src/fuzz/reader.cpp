@@ -54,14 +54,18 @@ TimelinePoint point_of(const Statement& row) {
 }  // namespace
 
 struct CampaignReader::Impl {
-  Impl(const fs::path& where, CampaignRecord stated)
-      : folder(where), record(std::move(stated)), database(where / "campaign.db", Database::Mode::read) {
+  Impl(fs::path given, const fs::path& where, CampaignRecord stated)
+      : opened(std::move(given)),
+        folder(where),
+        record(std::move(stated)),
+        database(where / "campaign.db", Database::Mode::read) {
     check_schema(database, (folder / "campaign.db").string());
     check_identity(database, record, (folder / "campaign.toml").string());
     Statement rows(database, "SELECT label, name FROM classes");
     while (rows.step()) class_names[rows.integer(0)] = rows.text(1);
   }
 
+  fs::path opened;
   fs::path folder;
   CampaignRecord record;
   mutable Database database;
@@ -77,7 +81,7 @@ CampaignReader::CampaignReader(const fs::path& where) {
   if (!fs::exists(folder / "campaign.db")) bad_input("{}: its campaign.db is missing", folder.string());
   if (!fs::is_regular_file(folder / "campaign.db"))
     bad_input("{}: is not a regular file", (folder / "campaign.db").string());
-  impl_ = std::make_unique<Impl>(folder, CampaignRecord::from_toml(folder / "campaign.toml"));
+  impl_ = std::make_unique<Impl>(where, folder, CampaignRecord::from_toml(folder / "campaign.toml"));
 }
 
 CampaignReader::~CampaignReader() = default;
@@ -85,6 +89,10 @@ CampaignReader::CampaignReader(CampaignReader&&) noexcept = default;
 
 const fs::path& CampaignReader::folder() const {
   return impl_->folder;
+}
+
+const fs::path& CampaignReader::opened() const {
+  return impl_->opened;
 }
 const CampaignRecord& CampaignReader::record() const {
   return impl_->record;

@@ -48,6 +48,8 @@ class CampaignReader {
   CampaignReader(CampaignReader&&) noexcept;
 
   const std::filesystem::path& folder() const;
+  // What it was opened by: the run's folder, where that holds islands.
+  const std::filesystem::path& opened() const;
   const CampaignRecord& record() const;
   SampleType type() const;                           // of every input
   std::string class_name(std::int64_t label) const;  // its name, or the number as text; also kNotANumber's

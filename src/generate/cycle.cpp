@@ -130,8 +130,8 @@ class CycleTraining {
     loop.settings = settings();
     loop.step = [this] { return step(); };
     loop.note = [this] {
-      return fmt::format("cycle {:.3f}  adversarial {:.3f}  critics {:.3f}", mean(kCycle), mean(kAdversarial),
-                         mean(kCritics));
+      return fmt::format("cycle {:.3f}  adversarial {:.3f}  critics {:.3f}", mean(cycle_figure),
+                         mean(adversarial_figure), mean(critics_figure));
     };
     loop.resumed = [&] {
       assemble();
@@ -150,7 +150,7 @@ class CycleTraining {
   }
 
  private:
-  enum Figure : std::size_t { kAdversarial, kCycle, kIdentity, kCritics, kSteps };
+  enum Figure : std::size_t { adversarial_figure, cycle_figure, identity_figure, critics_figure, steps_figure };
 
   std::unique_ptr<Network> translator(const std::vector<std::string>& prefixes) const {
     Rng rng = Rng(options_.seed).derive("weights");
@@ -202,7 +202,7 @@ class CycleTraining {
 
   double mean(Figure figure) const {
     const std::vector<double>& sums = trainer_.state().sums;
-    return sums.size() <= kSteps || sums[kSteps] == 0 ? 0 : sums[figure] / sums[kSteps];
+    return sums.size() <= steps_figure || sums[steps_figure] == 0 ? 0 : sums[figure] / sums[steps_figure];
   }
 
   double rate() const {
@@ -275,17 +275,17 @@ class CycleTraining {
         judged(slot.forward(kCriticOfSecond, made_y)[0], true) + judged(slot.forward(kCriticOfFirst, made_x)[0], true);
     at::Tensor cycle = distance(slot.forward(kQ, made_y)[0], x) + distance(slot.forward(kP, made_x)[0], y);  // eq. 4
     at::Tensor loss = adversarial + options_.cycle * cycle;
-    double identity_figure = 0;
+    double identity_loss = 0;
     if (with_identity) {
       at::Tensor identity = distance(from_p.narrow(0, n, n), y) + distance(from_q.narrow(0, n, n), x);
       loss = loss + options_.identity * identity;
-      identity_figure = identity.item<double>();
+      identity_loss = identity.item<double>();
     }
     // Slots write to rows of their own.
     rows_of_slot(slot, made_x_).copy_(made_x.detach());
     rows_of_slot(slot, made_y_).copy_(made_y.detach());
     return {loss / static_cast<double>(slot.batch()),
-            {adversarial.item<double>(), cycle.item<double>(), identity_figure}};
+            {adversarial.item<double>(), cycle.item<double>(), identity_loss}};
   }
 
   SlotLoss critics_loss(Slot& slot) const {
@@ -304,10 +304,10 @@ class CycleTraining {
     CycleEpoch epoch;
     epoch.epoch = trainer_.state().epoch + 1;
     epoch.rate = trainer_.base_rate(kTranslatorGroup) * rate();
-    epoch.adversarial = mean(kAdversarial);
-    epoch.cycle = mean(kCycle);
-    epoch.identity = mean(kIdentity);
-    epoch.critics = mean(kCritics);
+    epoch.adversarial = mean(adversarial_figure);
+    epoch.cycle = mean(cycle_figure);
+    epoch.identity = mean(identity_figure);
+    epoch.critics = mean(critics_figure);
     epoch.figures = measure_examples(ImageToImage(*whole_), looked_at_.images, options_.seed);
     epoch.seconds = trainer_.seconds();
     listener(epoch, *whole_);

@@ -11,24 +11,24 @@ namespace {
 
 // Places in the decoder's list.
 enum DecoderPart : std::size_t {
-  kEmbedding,
-  kHiddenWeight,
-  kHiddenBias,
-  kCellWeight,
-  kCellBias,
-  kKeyWeight,
-  kKeyBias,
-  kQueryWeight,
-  kAttend,
-  kGateWeight,
-  kGateBias,
-  kInWeight,
-  kStateWeight,
-  kInBias,
-  kStateBias,
-  kOutWeight,
-  kOutBias,
-  kDecoderParts
+  embedding_part,
+  hidden_weight_part,
+  hidden_bias_part,
+  cell_weight_part,
+  cell_bias_part,
+  key_weight_part,
+  key_bias_part,
+  query_weight_part,
+  attend_part,
+  gate_weight_part,
+  gate_bias_part,
+  in_weight_part,
+  state_weight_part,
+  in_bias_part,
+  state_bias_part,
+  out_weight_part,
+  out_bias_part,
+  decoder_parts
 };
 // And in the language model's: an embedding, two LSTMs, the words.
 constexpr std::size_t kLanguageLayers = 2;
@@ -62,24 +62,24 @@ Weights CaptionDecoder::draw(const DecoderSizes& sizes, const Rng& rng) {
   std::int64_t e = sizes.embedding;
   std::int64_t h = sizes.hidden;
   std::int64_t a = sizes.attention;
-  Weights weights(kDecoderParts);
-  weights[kEmbedding] = drawn_weights({sizes.vocabulary, e}, e, own);
-  weights[kHiddenWeight] = drawn_weights({h, d}, d, own);
-  weights[kHiddenBias] = at::zeros({h});
-  weights[kCellWeight] = drawn_weights({h, d}, d, own);
-  weights[kCellBias] = at::zeros({h});
-  weights[kKeyWeight] = drawn_weights({a, d}, d, own);
-  weights[kKeyBias] = at::zeros({a});
-  weights[kQueryWeight] = drawn_weights({a, h}, h, own);
-  weights[kAttend] = drawn_weights({a}, a, own);
-  weights[kGateWeight] = drawn_weights({d, h}, h, own);
-  weights[kGateBias] = at::zeros({d});
-  weights[kInWeight] = drawn_weights({4 * h, e + d}, h, own);
-  weights[kStateWeight] = drawn_weights({4 * h, h}, h, own);
-  weights[kInBias] = at::zeros({4 * h});
-  weights[kStateBias] = at::zeros({4 * h});
-  weights[kOutWeight] = drawn_weights({sizes.vocabulary, h}, h, own);
-  weights[kOutBias] = at::zeros({sizes.vocabulary});
+  Weights weights(decoder_parts);
+  weights[embedding_part] = drawn_weights({sizes.vocabulary, e}, e, own);
+  weights[hidden_weight_part] = drawn_weights({h, d}, d, own);
+  weights[hidden_bias_part] = at::zeros({h});
+  weights[cell_weight_part] = drawn_weights({h, d}, d, own);
+  weights[cell_bias_part] = at::zeros({h});
+  weights[key_weight_part] = drawn_weights({a, d}, d, own);
+  weights[key_bias_part] = at::zeros({a});
+  weights[query_weight_part] = drawn_weights({a, h}, h, own);
+  weights[attend_part] = drawn_weights({a}, a, own);
+  weights[gate_weight_part] = drawn_weights({d, h}, h, own);
+  weights[gate_bias_part] = at::zeros({d});
+  weights[in_weight_part] = drawn_weights({4 * h, e + d}, h, own);
+  weights[state_weight_part] = drawn_weights({4 * h, h}, h, own);
+  weights[in_bias_part] = at::zeros({4 * h});
+  weights[state_bias_part] = at::zeros({4 * h});
+  weights[out_weight_part] = drawn_weights({sizes.vocabulary, h}, h, own);
+  weights[out_bias_part] = at::zeros({sizes.vocabulary});
   return weights;
 }
 
@@ -87,25 +87,26 @@ CaptionDecoder::State CaptionDecoder::begin(const Weights& weights, const at::Te
   at::Tensor mean = annotations.mean(1);
   State state;
   state.annotations = annotations;
-  state.keys = at::linear(annotations, weights[kKeyWeight], weights[kKeyBias]);
-  state.hidden = at::linear(mean, weights[kHiddenWeight], weights[kHiddenBias]).tanh();
-  state.cell = at::linear(mean, weights[kCellWeight], weights[kCellBias]).tanh();
+  state.keys = at::linear(annotations, weights[key_weight_part], weights[key_bias_part]);
+  state.hidden = at::linear(mean, weights[hidden_weight_part], weights[hidden_bias_part]).tanh();
+  state.cell = at::linear(mean, weights[cell_weight_part], weights[cell_bias_part]).tanh();
   return state;
 }
 
 at::Tensor CaptionDecoder::next(const Weights& weights, State& state, const at::Tensor& words,
                                 const at::Tensor& dropped, at::Tensor* attention) {
   // Additive attention (Bahdanau et al. 2015).
-  at::Tensor query = at::linear(state.hidden, weights[kQueryWeight]).unsqueeze(1);
-  at::Tensor attended = at::softmax((state.keys + query).tanh().matmul(weights[kAttend]), 1);
+  at::Tensor query = at::linear(state.hidden, weights[query_weight_part]).unsqueeze(1);
+  at::Tensor attended = at::softmax((state.keys + query).tanh().matmul(weights[attend_part]), 1);
   at::Tensor context = at::bmm(attended.unsqueeze(1), state.annotations).squeeze(1);
-  at::Tensor gate = at::linear(state.hidden, weights[kGateWeight], weights[kGateBias]).sigmoid();
-  at::Tensor input = at::cat({at::embedding(weights[kEmbedding], words), gate * context}, 1);
-  std::tie(state.hidden, state.cell) = at::lstm_cell(input, {state.hidden, state.cell}, weights[kInWeight],
-                                                     weights[kStateWeight], weights[kInBias], weights[kStateBias]);
+  at::Tensor gate = at::linear(state.hidden, weights[gate_weight_part], weights[gate_bias_part]).sigmoid();
+  at::Tensor input = at::cat({at::embedding(weights[embedding_part], words), gate * context}, 1);
+  std::tie(state.hidden, state.cell) =
+      at::lstm_cell(input, {state.hidden, state.cell}, weights[in_weight_part], weights[state_weight_part],
+                    weights[in_bias_part], weights[state_bias_part]);
   if (attention != nullptr) *attention = attended;
   at::Tensor out = dropped.defined() ? state.hidden * dropped : state.hidden;
-  return at::linear(out, weights[kOutWeight], weights[kOutBias]);
+  return at::linear(out, weights[out_weight_part], weights[out_bias_part]);
 }
 
 at::Tensor CaptionDecoder::loss(const Weights& weights, const at::Tensor& annotations, const at::Tensor& sentences,

@@ -6,23 +6,13 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/testing.h"
 #include "galvani/base/error.h"
 
 namespace galvani {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class Action>
-std::string message_of(ErrorCode code, Action action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return e.what();
-  }
-  return "";
-}
 
 std::size_t entries_in(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/testing.h"
+
 namespace galvani {
 namespace {
 
@@ -16,17 +18,6 @@ Numbers::Entry entry(const std::string& name) {
 
 Numbers numbers() {
   return Numbers("number", {entry("kmnc"), entry("nbc"), entry("snac")});
-}
-
-template <class Action>
-std::string message_of(ErrorCode code, Action action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code);
-    return e.what();
-  }
-  return "";
 }
 
 TEST(Registry, CreatesWithDefaultsSettingsAndArguments) {

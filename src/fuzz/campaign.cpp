@@ -22,6 +22,7 @@
 #include "fuzz/shared_store.h"
 #include "fuzz/staging.h"
 #include "fuzz/state.h"
+#include "fuzz/status.h"
 #include "galvani/base/archive.h"
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
@@ -30,7 +31,6 @@
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/fuzz/reader.h"
-#include "galvani/fuzz/summary.h"
 #include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
 
@@ -194,7 +194,7 @@ struct Campaign::Impl {
   void open(const CampaignSettings& settings, const CampaignSubject& subject) {
     record = CampaignRecord::from_toml(folder / "campaign.toml");
     resumed = true;
-    Seeds seeds = stored_seeds();
+    Seeds seeds = stored_seeds(folder, class_names);
     make_generator(record.settings, subject, seeds);
     CampaignRecord now = make_record(settings, subject);
     now.generator_sha256 = generator->files_sha256();
@@ -217,38 +217,6 @@ struct Campaign::Impl {
       restore_files(CampaignReader(folder));
     }
     resume();
-  }
-
-  // Seeds and class names, as the first process reads them.
-  Seeds stored_seeds() {
-    std::string bytes = made_by_first([&] {
-      CampaignReader reader(folder);
-      std::vector<SeedRecord> records = reader.seeds();
-      if (records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
-      ArchiveWriter out;
-      out.put(reader.type().str());
-      out.put(static_cast<std::uint64_t>(records.size()));
-      for (const SeedRecord& seed : records) {
-        put_fields(out, seed);
-        at::Tensor image = reader.image(seed.id).contiguous();
-        out.put(std::string_view(static_cast<const char*>(image.data_ptr()), image.nbytes()));
-      }
-      for (const YieldRecord& yield : reader.by_class()) out.put(yield.name);
-      return out.bytes();
-    });
-    Seeds seeds;
-    ArchiveReader in(bytes, folder.string());
-    SampleType type = SampleType::parse(in.get_text(), folder.string());
-    seeds.records.resize(in.get<std::uint64_t>());
-    for (SeedRecord& seed : seeds.records) {
-      get_fields(in, seed);
-      std::string values = in.get_text(type.bytes());
-      seeds.images.push_back(at::empty(type.shape, type.dtype()));
-      if (values.size() != type.bytes()) in.broken("holds a seed of another size");
-      std::memcpy(seeds.images.back().data_ptr(), values.data(), values.size());
-    }
-    while (!in.rest().empty()) class_names.push_back(in.get_text());
-    return seeds;
   }
 
   // Files of faults that a power failure or a hasty hand took: a lineage says what was in them.
@@ -412,72 +380,11 @@ struct Campaign::Impl {
 
   bool idle() const { return state->scheduler->done(state->corpus.entries()); }
 
-  void begin_status() {
-    status = CampaignStatus();
-    status.record = &record;
-    status.folder = folder.string();
-    status.budget = budget;
-    status.resumed = resumed;
-    status.seeds = store->seeds();
-    status.repeat_until = store->last_batch();
-    if (leads()) tell_past();
+  void update_status() { watch.update(*state, seconds(), since(session_start)); }
+
+  void tell(const std::vector<FaultRecord>& faults) {
     update_status();
-  }
-
-  // What is told of earlier sessions.
-  void tell_past() {
-    status.wrong_seeds = store->own().wrong_seeds();
-    CampaignReader reader(folder);
-    status.history = reader.timeline(CampaignStatus::kHistory / 2);
-    status.not_a_number = summarise(reader).not_a_number;
-    std::int64_t last = store->own().last_fault();
-    FaultFilter filter;
-    filter.first = std::max<std::int64_t>(1, last - static_cast<std::int64_t>(CampaignStatus::kRecent) + 1);
-    for (FaultRecord& fault : reader.faults(filter)) status.recent.insert(status.recent.begin(), std::move(fault));
-  }
-
-  void update_status() {
-    status.counters = state->counters;
-    status.corpus = state->corpus.size();
-    status.never_picked = state->never_picked;
-    status.tried_seeds = state->tried_seeds;
-    status.broken_seeds = state->broken_seeds;
-    status.seconds = seconds();
-    status.session_seconds = since(session_start);
-    status.picks_since_kept = state->counters.iterations - state->last_kept;
-    status.since_kept = kept_time ? since(*kept_time) : -1;
-    status.since_fault = fault_time ? since(*fault_time) : -1;
-    status.classes = state->yields.classes;
-    status.kinds.clear();
-    for (const YieldRecord& yield : state->yields.kinds) {
-      if (yield.mutants > 0) status.kinds.push_back(yield);
-    }
-    std::sort(status.kinds.begin(), status.kinds.end(),
-              [](const YieldRecord& a, const YieldRecord& b) { return a.name < b.name; });
-  }
-
-  void note_batch(const BatchRecord& batch, double batch_seconds, std::int64_t batch_valid) {
-    if (!batch.inputs.empty()) kept_time = Clock::now();
-    if (!batch.faults.empty()) fault_time = Clock::now();
-    for (const FaultRecord& fault : batch.faults) status.not_a_number += fault.predicted == kNotANumber ? 1 : 0;
-    std::size_t fresh = std::min(batch.faults.size(), CampaignStatus::kRecent);
-    status.recent.insert(status.recent.begin(), batch.faults.rbegin(),
-                         batch.faults.rbegin() + static_cast<std::ptrdiff_t>(fresh));
-    if (status.recent.size() > CampaignStatus::kRecent) status.recent.resize(CampaignStatus::kRecent);
-    status.session_mutants += batch_valid;
-    // A mean over about the last three seconds.
-    double now = static_cast<double>(batch_valid) / std::max(batch_seconds, 1e-9);
-    double weight = std::min(1.0, batch_seconds / 3);
-    status.rate = status.rate == 0 ? now : status.rate + weight * (now - status.rate);
-    TimelinePoint point;
-    static_cast<CampaignCounters&>(point) = batch.counters;
-    point.seconds = seconds();
-    status.history.push_back(point);
-    if (status.history.size() <= CampaignStatus::kHistory) return;
-    std::vector<TimelinePoint> thinned;
-    for (std::size_t i = 0; i < status.history.size(); i += 2) thinned.push_back(status.history[i]);
-    if (thinned.back().batches != point.batches) thinned.push_back(point);
-    status.history = std::move(thinned);
+    for (Listener* listener : listeners) listener->batch(watch.status(), faults);
   }
 
   // --- islands
@@ -519,11 +426,12 @@ struct Campaign::Impl {
     snapshot_time = session_start;
     snapshot_batch = state->counters.batches;
     snapshot_interval = std::min(kFirstInterval, options.snapshot_seconds);
-    begin_status();
-    for (Listener* listener : listeners) listener->started(status);
+    watch.begin(folder, record, budget, resumed, *store);
+    update_status();
+    for (Listener* listener : listeners) listener->started(watch.status());
   }
 
-  bool repeating() const { return state->counters.batches < status.repeat_until; }
+  bool repeating() const { return state->counters.batches < watch.status().repeat_until; }
   bool before(std::int64_t iterations) const { return iterations == 0 || state->counters.iterations < iterations; }
 
   std::string work(std::int64_t until) {
@@ -531,7 +439,7 @@ struct Campaign::Impl {
     // Repeating is not progress, so it does not count as work; nor is waiting for other islands.
     session_start = Clock::now();
     std::string reason;
-    status.stage = repeating() ? CampaignStage::repeating : CampaignStage::running;
+    watch.enter(repeating() ? CampaignStage::repeating : CampaignStage::running);
     // A round of an island is done to its end.
     auto may_stop = [&] { return until == 0 ? reached() : std::string(idle() ? "every seed has been tried" : ""); };
     while (!repeating() && before(until) && (reason = may_stop()).empty()) {
@@ -547,9 +455,8 @@ struct Campaign::Impl {
       for (std::int64_t id : batch.picks) pick_counts.push_back(state->corpus.at(id).picks);
       check_crew_agrees(batch.totals, fmt::format("{}: batch {}", folder.string(), batch.counters.batches));
       store->add(batch, state->yields, pick_counts, seconds());
-      note_batch(batch, since(start), state->counters.valid - valid_before);
-      update_status();
-      for (Listener* listener : listeners) listener->batch(status, batch.faults);
+      watch.note(batch, since(start), state->counters.valid - valid_before, seconds());
+      tell(batch.faults);
       if (since(snapshot_time) >= snapshot_interval) snapshot();
     }
     base_seconds = store->seconds();
@@ -559,26 +466,25 @@ struct Campaign::Impl {
 
   void end(const std::string& reason) {
     end_session();
-    status.stage = CampaignStage::finished;
+    watch.enter(CampaignStage::finished);
     update_status();
-    for (Listener* listener : listeners) listener->finished(status, reason);
+    for (Listener* listener : listeners) listener->finished(watch.status(), reason);
   }
 
   // The batches between the snapshot and the last one stored.
   void repeat(std::int64_t until) {
-    status.stage = CampaignStage::repeating;
+    watch.enter(CampaignStage::repeating);
     bool repeated = false;
     while (repeating() && before(until)) {
       if (interrupted()) {
         end_session();
         fail(ErrorCode::interrupted, "{}: stopped while repeating batch {} of {}; the same command goes on from there",
-             folder.string(), state->counters.batches, status.repeat_until);
+             folder.string(), state->counters.batches, watch.status().repeat_until);
       }
       BatchRecord batch = runner->run(*state, due_news());
       check_repeated(batch);
       repeated = true;
-      update_status();
-      for (Listener* listener : listeners) listener->batch(status, batch.faults);
+      tell(batch.faults);
       if (since(snapshot_time) >= snapshot_interval) snapshot();
     }
     if (repeated) snapshot();
@@ -603,13 +509,12 @@ struct Campaign::Impl {
   std::vector<Listener*> listeners;  // likewise
   std::vector<News> told;            // by other islands
   std::int64_t told_after = -1;      // iterations
-  CampaignStatus status;
+  StatusKeeper watch;
   double base_seconds = 0;
   double snapshot_interval = 0;  // set by run
   std::int64_t snapshot_batch = -1;
   Clock::time_point session_start = Clock::now();
   Clock::time_point snapshot_time = session_start;
-  std::optional<Clock::time_point> kept_time, fault_time;
 };
 
 Campaign::Campaign(const fs::path& folder, const CampaignSettings& settings, const CampaignSubject& subject,

@@ -3,11 +3,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "fuzz/rows.h"
+#include "galvani/base/archive.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/rng.h"
+#include "galvani/fuzz/reader.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -64,6 +69,37 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
               network.card().preprocess.str());
   std::sort(seeds.wrong.begin(), seeds.wrong.end(),
             [](const WrongSeedRecord& a, const WrongSeedRecord& b) { return a.item < b.item; });
+  return seeds;
+}
+
+Seeds stored_seeds(const std::filesystem::path& folder, std::vector<std::string>& class_names) {
+  std::string bytes = made_by_first([&] {
+    CampaignReader reader(folder);
+    std::vector<SeedRecord> records = reader.seeds();
+    if (records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
+    ArchiveWriter out;
+    out.put(reader.type().str());
+    out.put(static_cast<std::uint64_t>(records.size()));
+    for (const SeedRecord& seed : records) {
+      put_fields(out, seed);
+      at::Tensor image = reader.image(seed.id).contiguous();
+      out.put(std::string_view(static_cast<const char*>(image.data_ptr()), image.nbytes()));
+    }
+    for (const YieldRecord& yield : reader.by_class()) out.put(yield.name);
+    return out.bytes();
+  });
+  Seeds seeds;
+  ArchiveReader in(bytes, folder.string());
+  SampleType type = SampleType::parse(in.get_text(), folder.string());
+  seeds.records.resize(in.get<std::uint64_t>());
+  for (SeedRecord& seed : seeds.records) {
+    get_fields(in, seed);
+    std::string values = in.get_text(type.bytes());
+    seeds.images.push_back(at::empty(type.shape, type.dtype()));
+    if (values.size() != type.bytes()) in.broken("holds a seed of another size");
+    std::memcpy(seeds.images.back().data_ptr(), values.data(), values.size());
+  }
+  while (!in.rest().empty()) class_names.push_back(in.get_text());
   return seeds;
 }
 

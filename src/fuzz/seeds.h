@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct Seeds {
 // Inputs in an order drawn by the settings' seed, until there are as many as they want that the model gets right (or
 // any, if wrong ones are kept), or there are no more. Error(bad_input) if there is none at all.
 Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings& settings);
+
+// Those of a campaign that was begun, as the first process reads them, and the names of the classes.
+Seeds stored_seeds(const std::filesystem::path& folder, std::vector<std::string>& class_names);
 
 // A name for every class of the model: its own, or the data's, or the number.
 std::vector<std::string> class_names(const Network& network, const Dataset& data);

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kAlike = 0.05;     // p from which two presets count as not told apart
-constexpr double kCloseCall = 0.3;  // and from which their accuracies say nothing at all, about one standard error
+constexpr double kAlike = 0.05;   // p from which two presets count as not told apart
+constexpr double kNothing = 0.3;  // and from which their accuracies say nothing at all, about one standard error
 
 Preprocess scaled(double low, double high, std::vector<double> mean = {}, std::vector<double> deviation = {}) {
   Preprocess result;
@@ -106,7 +106,7 @@ void best_first(std::vector<Trial>& trials) {
     return a.score.correct != b.score.correct ? a.score.correct > b.score.correct : less_loss(a, b);
   });
   auto close_end = std::find_if(trials.begin(), trials.end(),
-                                [&](const Trial& trial) { return told_apart(trials[0], trial) < kCloseCall; });
+                                [&](const Trial& trial) { return told_apart(trials[0], trial) < kNothing; });
   auto best = std::min_element(trials.begin(), close_end, less_loss);
   std::rotate(trials.begin(), best, best + 1);
 }

@@ -21,6 +21,7 @@ constexpr double kLongestPass = 0.25;  // seconds; a larger micro-batch makes a 
 constexpr std::int64_t kSmallest = 8;
 constexpr std::int64_t kLargest = 128;
 constexpr int kRounds = 4;
+constexpr double kEnough = 1;  // seconds of measuring, after which there is no further round
 constexpr double kAsGood = 1.03;
 
 std::filesystem::path record_path() {
@@ -133,8 +134,13 @@ std::vector<Candidate> candidates(const Network::Impl& impl) {
 // Rounds over all candidates, so that a disturbance hits them alike and the best pass of each is undisturbed.
 Execution measure_best(const Network::Impl& impl) {
   std::vector<Candidate> all = candidates(impl);
-  for (int round = 0; round < kRounds; ++round) {
-    for (Candidate& c : all) c.time = std::min(c.time, time_pass(impl, c.form));
+  double spent = 0;
+  for (int round = 0; round < kRounds && spent < kEnough; ++round) {
+    for (Candidate& c : all) {
+      double time = time_pass(impl, c.form);
+      spent += time * static_cast<double>(c.form.micro_batch);
+      c.time = std::min(c.time, time);
+    }
   }
   double fastest = 1e30;
   for (const Candidate& c : all) {

@@ -3,6 +3,10 @@ import os
 import pathlib
 import sqlite3
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stand_by"))
+from stand_by import Standing  # noqa: E402
 
 DATA = ["--data", "digits:test[0:1000]", "--train", "digits:train[0:1000]"]
 
@@ -29,6 +33,7 @@ class Workshop:
         self.binary = str(pathlib.Path(binary).resolve())
         self.folder = pathlib.Path(folder)
         self.environment = dict(os.environ, GALVANI_CACHE=str(self.folder / "cache"))
+        self.standing = Standing(self.binary)
         self.run("train", architecture, "--data", "digits:train[0:4000]", "--test", "digits:test[0:500]", "--epochs", epochs, "-o",
                  "model.onnx", "-q")
 
@@ -37,8 +42,7 @@ class Workshop:
                                 stdin=subprocess.DEVNULL, **more)
 
     def run(self, *arguments):
-        process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        out, err = process.communicate()
-        if process.returncode != 0:
-            raise SystemExit(f"exit {process.returncode} of {' '.join(map(str, arguments))}: {err[-1000:]}")
+        code, out, err = self.standing.run(arguments, self.folder, self.environment)
+        if code != 0:
+            raise SystemExit(f"exit {code} of {' '.join(map(str, arguments))}: {err[-1000:]}")
         return out

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """TorchScript files that try to write, read or run what is not theirs.
 
-usage: tests/hostile/torchscript.py BINARY STAND_BY [WORDS]    with WORDS only the files whose names contain them
-STAND_BY is the library of tests/stand_by: the binary is started once, not for every file.
+usage: tests/hostile/torchscript.py BINARY [WORDS]    with WORDS only the files whose names contain them
 
 Each is given to `galvani predict` twice. As it is: it must be refused with exit code 3 and one sentence, and may not
 open any file for writing but the cache's. Then with the list of operators switched off (GALVANI_TRUST_MODELS=1): now it
@@ -257,11 +256,11 @@ class Traced:
 
     CALLS = "trace=open,openat,creat,rename,renameat2,link,linkat,mkdir,execve"
 
-    def __init__(self, binary, library, folder):
+    def __init__(self, binary, folder):
         self.traces = pathlib.Path(tempfile.mkdtemp(dir=folder))
         strace = shutil.which("strace")
         under = [strace, "-ff", "--seccomp-bpf", "-qq", "-e", self.CALLS, "-o", str(self.traces / "of"), "-E"] if strace else ["env"]
-        self.binary = StandBy(pathlib.Path(binary).resolve(), pathlib.Path(library).resolve(), SECONDS, under)
+        self.binary = StandBy(binary, SECONDS, under)
 
     def run(self, arguments, folder, environment):
         """How it ended, and the lines of strace."""
@@ -332,14 +331,14 @@ def try_case(traced, code):
 
 
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 2:
         raise SystemExit(__doc__.strip())
-    binary, library, words = sys.argv[1], sys.argv[2], " ".join(sys.argv[3:])
+    binary, words = sys.argv[1], " ".join(sys.argv[2:])
     cases = {name: code for name, code in CASES.items() if words in name}
     own = threading.local()
     failures, walls = 0, 0
     with (tempfile.TemporaryDirectory(prefix="galvani-traces.") as traces,
-          concurrent.futures.ThreadPoolExecutor(os.cpu_count(), initializer=lambda: setattr(own, "traced", Traced(binary, library, traces))) as pool):
+          concurrent.futures.ThreadPoolExecutor(os.cpu_count(), initializer=lambda: setattr(own, "traced", Traced(binary, traces))) as pool):
         # What the others are compared with: a file that does no harm is taken.
         wrong, _, _ = pool.submit(lambda: try_case(own.traced, HEADER + BENIGN)).result()
         if wrong != ["exit 0, ''"]:

@@ -3,7 +3,7 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -11,6 +11,10 @@ import numpy as np
 
 import galvani
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stand_by"))
+from stand_by import Standing  # noqa: E402
+
+STANDING = Standing(os.environ["GALVANI"])
 MODELS = pathlib.Path(os.environ["GALVANI_MODELS"])
 TEST = "digits:test[0:300]"
 TRAIN = "digits:train[0:600]"
@@ -20,10 +24,10 @@ OF_THE_RUN = {"seconds", "forward_seconds", "times", "rate", "rft", "rft_all", "
 
 def command(*words, folder=".", code=0):
     """The command line's own answer."""
-    done = subprocess.run([os.environ["GALVANI"], *map(str, words)], cwd=folder, capture_output=True, text=True)
-    if done.returncode != code:
-        raise AssertionError(f"galvani {' '.join(map(str, words))}: {done.returncode}\n{done.stderr}")
-    return done.stdout
+    done = STANDING.run(words, os.path.abspath(folder), os.environ)
+    if done.code != code:
+        raise AssertionError(f"galvani {' '.join(map(str, words))}: {done.code}\n{done.err}")
+    return done.out
 
 
 def told(document):

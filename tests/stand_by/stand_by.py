@@ -3,6 +3,7 @@ import collections
 import concurrent.futures
 import contextlib
 import os
+import pathlib
 import queue
 import signal
 import socket
@@ -12,12 +13,21 @@ import subprocess
 Result = collections.namedtuple("Result", "code out err")
 
 
+def library_of(binary):
+    """The library (stand_by.cpp) that is built beside the binary."""
+    library = pathlib.Path(binary).resolve().parent / "tests/libstand_by.so"
+    if not library.exists():
+        raise SystemExit(f"{library} is missing: ninja -C {library.parent.parent} stand_by")
+    return library
+
+
 class StandBy:
     """Takes one call at a time."""
 
-    def __init__(self, binary, library, limit=None, under=("env",)):
+    def __init__(self, binary, limit=None, under=("env",)):
         """`under`: a program that starts another with the environment that is named before it, such as `strace -E`."""
-        self.binary = str(binary)
+        self.binary = str(pathlib.Path(binary).resolve())
+        library = library_of(binary)
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(limit)
         command = [*under, f"LD_PRELOAD={library}", self.binary]
@@ -77,8 +87,8 @@ class StandBy:
 class Standing:
     """As many as there are calls at a time."""
 
-    def __init__(self, binary, library, limit=None):
-        self._start = lambda: StandBy(binary, library, limit)
+    def __init__(self, binary, limit=None):
+        self._start = lambda: StandBy(binary, limit)
         self._free = queue.SimpleQueue()
 
     def run(self, *call, **more):

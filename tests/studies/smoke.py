@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs studies (all, unless some are named) at their smallest scale and looks at what they wrote; then once more, when no step may be run again.
 
-usage: tests/studies/smoke.py GALVANI [STUDY...] [--stand-by LIBRARY]      (tests/stand_by: starts the binary once)
+usage: tests/studies/smoke.py GALVANI [STUDY...]
 """
 import argparse
 import csv
@@ -31,16 +31,16 @@ def expect(what, message):
 # A study whose calls are forked from binaries that stand by.
 STANDING = """
 import os, pathlib, runpy, sys
-root, library, script = map(pathlib.Path, sys.argv[1:4])
+root, script = map(pathlib.Path, sys.argv[1:3])
 sys.path[:0] = [str(root / "studies"), str(root / "tests/stand_by")]
 import common, stand_by
 standing = []
 def call(self, command):
     if not standing:
-        standing.append(stand_by.Standing(self.galvani, library))
+        standing.append(stand_by.Standing(self.galvani))
     return standing[0].run(command, self.work, os.environ)
 common.Study._call = call
-sys.argv[:] = sys.argv[3:]
+sys.argv[:] = sys.argv[2:]
 try:
     runpy.run_path(str(script), run_name="__main__")
 finally:
@@ -49,16 +49,15 @@ finally:
 """
 
 
-def start(name, galvani, folder, library, more):
+def start(name, galvani, folder, more):
     script = ROOT / "studies" / f"{name}.py"
-    how = ["-c", STANDING, ROOT, library, script] if library else [script]
-    command = [sys.executable, *how, "--scale", "smoke", "--galvani", galvani, "--work", folder / name, "-o",
+    command = [sys.executable, "-c", STANDING, ROOT, script, "--scale", "smoke", "--galvani", galvani, "--work", folder / name, "-o",
                folder / f"{name}-results", *more]
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def run(name, galvani, folder, library, *more):
-    done = start(name, galvani, folder, library, more)
+def run(name, galvani, folder, *more):
+    done = start(name, galvani, folder, more)
     expect(done.returncode == 0, f"{name}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr}")
     return done.stdout
 
@@ -131,19 +130,19 @@ PARTS = {"nss": ("digits-lenet1-under-*", "rates,fused", ("standing", "alone", "
          "revisiting": ("digits-lenet1-1", "rq2", ("summary", "rq2"), "rq3")}
 
 
-def check_part(name, galvani, folder, library):
+def check_part(name, galvani, folder):
     """Results of their own, made of the steps that are there; those of the whole stay."""
     subjects, questions, has, lacks = PARTS[name]
     results = folder / f"{name}-results"
     before = {file: (results / file).read_bytes() for file in WANTED[name]}
     words = ("--subjects", subjects, "--questions", questions)
-    said = run(name, galvani, folder, library, *words, "--results", "part", "--beside", results / f"{name}.csv")
+    said = run(name, galvani, folder, *words, "--results", "part", "--beside", results / f"{name}.csv")
     expect(not re.search(r"^ *[\d.]+ s  (?!statistics/)", said, re.MULTILINE), f"{name}: a part ran steps again:\n{said}")
     text = (results / "part.md").read_text()
     expect(all(f"<!-- {part} -->" in text for part in has) and f"<!-- {lacks} -->" not in text, f"{name}: the part has other tables than it should")
     expect(len((results / "part.csv").read_text().splitlines()) < len(before[f"{name}.csv"].decode().splitlines()), f"{name}: the part has everything")
     for wrong, sentence in ((words, "needs --results"), (("--subjects", "nobody", "--results", "part"), "no subject is called nobody")):
-        done = start(name, galvani, folder, library, wrong)
+        done = start(name, galvani, folder, wrong)
         expect(done.returncode == 1 and sentence in done.stderr, f"{name} {wrong}: {done.returncode}, {done.stderr}")
     expect(all((results / file).read_bytes() == content for file, content in before.items()), f"{name}: a part wrote over the whole")
 
@@ -151,30 +150,29 @@ def check_part(name, galvani, folder, library):
 CHECKS = {"cagfuzz": check_cagfuzz, "deepsensor": check_deepsensor, "nss": check_nss, "revisiting": check_revisiting}
 
 
-def check(name, galvani, folder, library):
-    run(name, galvani, folder, library)
+def check(name, galvani, folder):
+    run(name, galvani, folder)
     results = folder / f"{name}-results"
     for file in WANTED[name]:
         check_file(results / file)
     before = (results / f"{name}.md").read_bytes()
-    again = run(name, galvani, folder, library)
+    again = run(name, galvani, folder)
     expect(not re.search(r"^ *[\d.]+ s  ", again, re.MULTILINE), f"{name}: steps were run again:\n{again}")
     expect((results / f"{name}.md").read_bytes() == before, f"{name}: the second time it says something else")
     CHECKS.get(name, lambda _: None)(results)
     if name in PARTS:
-        check_part(name, galvani, folder, library)
+        check_part(name, galvani, folder)
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("galvani", type=pathlib.Path)
     parser.add_argument("studies", nargs="*")
-    parser.add_argument("--stand-by", type=pathlib.Path)
     given = parser.parse_args()
     for name in given.studies or WANTED:
         expect(name in WANTED, f"there is no study '{name}'; there are {', '.join(WANTED)}")
         with tempfile.TemporaryDirectory() as where:
-            check(name, given.galvani.resolve(), pathlib.Path(where), given.stand_by)
+            check(name, given.galvani.resolve(), pathlib.Path(where))
     print("ok")
 
 

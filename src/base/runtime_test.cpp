@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "galvani/base/error.h"
 #include "galvani/base/parallel.h"
 
@@ -18,6 +20,20 @@ TEST(Runtime, KnowsTheFreeMemory) {
 TEST(Runtime, FindsTheBlasThatServesThisProcess) {
   BlasInfo blas = find_blas();
   EXPECT_NE(blas.library, "");
+}
+
+TEST(Runtime, BlasRunsTheBestKernelsThereAre) {
+  EXPECT_EQ(better_kernels("SkylakeX"), "");
+  EXPECT_EQ(better_kernels("Zen"), "");
+  bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  EXPECT_EQ(better_kernels("Prescott").empty(), !avx2);
+  at::Tensor a = at::rand({70, 90}), b = at::rand({90, 50});
+  at::Tensor before = at::mm(a, b);
+  init_runtime();
+  EXPECT_TRUE(at::allclose(at::mm(a, b), before));
+  std::string taken = find_blas_kernels();
+  if (taken.empty() || std::getenv("OPENBLAS_CORETYPE") != nullptr) GTEST_SKIP() << "nothing to choose";
+  EXPECT_EQ(better_kernels(taken), "");
 }
 
 TEST(Runtime, RefusesATensorThatCannotFit) {

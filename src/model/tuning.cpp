@@ -10,6 +10,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/log.h"
+#include "galvani/base/runtime.h"
 #include "model/network_impl.h"
 
 namespace galvani {
@@ -171,7 +172,7 @@ Execution tuned_execution(Network::Impl& impl) {
   for (std::int64_t n : impl.info.input) shape += std::to_string(n) + ",";
   shape += std::to_string(impl.wanted_micro_batch);
   if (impl.may_fuse) shape += ",fused";
-  std::string key = sha256(impl.executor->structure() + shape + processor_name()).substr(0, 32);
+  std::string key = sha256(impl.executor->structure() + shape + processor_name() + find_blas_kernels()).substr(0, 32);
   json record = read_record();
   if (auto it = record.find(key); it != record.end() && it->is_object()) {
     Execution known{it->value("micro_batch", std::int64_t{0}), it->value("channels_last", false),

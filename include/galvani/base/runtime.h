@@ -15,6 +15,10 @@ struct BlasInfo {
   bool reference;       // the slow reference implementation
 };
 BlasInfo find_blas();
+// Which of its kernels OpenBLAS runs, such as "Haswell"; "" for another BLAS.
+std::string find_blas_kernels();
+// Those it should run on this processor instead of the ones it has taken; "" if there are none better.
+std::string better_kernels(const std::string& taken);
 
 // While one lives, tensors that this thread makes may not be larger: a bad_input Error says so. At least
 // 256 MiB; needs init_runtime.

@@ -26,8 +26,8 @@ bool widen_port(::onnx::ValueInfoProto& port) {
 
 // Attributes that name an element type, and the value that ConstantOfShape repeats.
 bool widen_attribute(::onnx::AttributeProto& attribute, const std::string& op) {
-  static const std::set<std::string> kTypes = {"to", "dtype", "output_datatype"};
-  if (kTypes.count(attribute.name()) != 0 && is_half_type(attribute.i())) {
+  static const std::set<std::string> kNamingTypes = {"to", "dtype", "output_datatype"};
+  if (kNamingTypes.count(attribute.name()) != 0 && is_half_type(attribute.i())) {
     attribute.set_i(TensorProto::FLOAT);
     return true;
   }

@@ -134,8 +134,8 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
                                          : "not measured"});
   if (c.resets > 0) table.add({"resets", n(c.resets)});
   double rate = s.seconds > 0 ? static_cast<double>(c.valid) / s.seconds : 0;
-  table.add({"work", fmt::format("{} iterations, {} mutants ({} valid) in {}, {:.0f}/s", n(c.iterations), n(c.mutants),
-                                 n(c.valid), format_duration(s.seconds), rate)});
+  table.add({"work", fmt::format("{} iterations, {} mutants ({} valid) in {}, {}/s", n(c.iterations), n(c.mutants),
+                                 n(c.valid), format_duration(s.seconds), format_rate(rate))});
   return table.str();
 }
 

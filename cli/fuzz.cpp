@@ -338,7 +338,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     stopped = unless_stopped([&] {
       run_islands(flags.run, flags.islands, settings, {tracer, data, profile, source, style.get(), train.get()}, budget,
                   [&](const std::vector<IslandStatus>& islands) {
-                    if (first) say_base(common, flags.folder, *network, flags.data);
+                    if (first) say_base(common, flags.folder, tracer.network(), flags.data);
                     first = false;
                     tell_round(common, islands);
                   });

@@ -186,8 +186,8 @@ void run(Common& common, PredictFlags& flags) {
   if (rows && (common.taker == nullptr || file)) rows->write(not_a_number, judged, put);
   if (rows && common.taker != nullptr) rows->give(common, not_a_number, judged);
   if (file) file->commit();
-  log::info("{} {} in {:.2f} s ({:.0f} {}/s){}{}{}", data.size(), data.type().noun(), seconds,
-            static_cast<double>(data.size()) / seconds, data.type().noun(),
+  log::info("{} {} in {:.2f} s ({} {}/s){}{}{}", format_count(data.size()), data.type().noun(), seconds,
+            format_rate(static_cast<double>(data.size()) / seconds), data.type().noun(),
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",
             not_a_number > 0 ? fmt::format(", {} are {}", not_a_number, kNotANumberName) : "",
             flags.output.empty() ? "" : ", written to " + flags.output);

@@ -264,7 +264,7 @@ class Painter {
         s_.budget.iterations > 0 ? "of " + format_count(s_.budget.iterations) : "");
     row(2, y + 1, "time of work", format_duration(s_.seconds), kStrong,
         o.eta >= 0 ? "ETA " + format_duration(o.eta) : "");
-    row(2, y + 2, "rate", fmt::format("{:.0f}", s_.rate), kStrong, "valid mutants/s");
+    row(2, y + 2, "rate", format_rate(s_.rate), kStrong, "valid mutants/s");
     row(2, y + 3, "mutants", format_count(c_.mutants), kStrong,
         percent(static_cast<double>(c_.valid), static_cast<double>(c_.mutants)) + " valid");
     if (s_.stage == CampaignStage::repeating) {
@@ -300,7 +300,8 @@ class Painter {
   void coverage(int y) {
     const std::string& guide = s_.record->settings.guide;
     row(2, y, "covered", covered_text(c_), kStrong,
-        c_.coverable > 0 ? fmt::format("{:.6g} of {:.6g}", c_.covered, c_.coverable) : "");
+        c_.coverable > 0 ? fmt::format("{} of {}", coverage_text({c_.covered, 0}), coverage_text({c_.coverable, 0}))
+                         : "");
     row(2, y + 1, "guide", printable(guide), kPlain, c_.resets > 0 ? fmt::format("{} resets", c_.resets) : "");
     row(2, y + 2, "last kept", ago(s_.since_kept), kPlain,
         fmt::format("({} picks)", format_count(s_.picks_since_kept)));
@@ -372,9 +373,10 @@ std::string render_status(const CampaignStatus& status, int width, int height) {
     return Painter(status, std::min(width, kMostWidth), std::min(height, 26)).paint();
   Outlook o = outlook(status);
   const CampaignCounters& c = status.counters;
-  std::string line = fmt::format("{} of {} seeds broke, {} faults, coverage {}, {:.0f}/s, {}",
-                                 format_count(status.broken_seeds), format_count(status.tried_seeds),
-                                 format_count(c.faults), covered_text(c), status.rate, format_duration(status.seconds));
+  std::string line =
+      fmt::format("{} of {} seeds broke, {} faults, coverage {}, {}/s, {}", format_count(status.broken_seeds),
+                  format_count(status.tried_seeds), format_count(c.faults), covered_text(c), format_rate(status.rate),
+                  format_duration(status.seconds));
   if (o.eta >= 0) line += ", ETA " + format_duration(o.eta);
   Canvas canvas(std::max(1, width), 1);
   canvas.text(0, 0, line);

@@ -22,11 +22,11 @@ constexpr int kLeastBarWidth = 4;
 // A terminal that does not say how wide it is.
 constexpr int kUsualWidth = 100;
 
-std::string format_rate(double rate) {
-  return rate >= 100 ? fmt::format("{:.0f}", rate) : fmt::format("{:.3g}", rate);
-}
-
 }  // namespace
+
+std::string format_rate(double rate) {
+  return rate >= 100 ? format_count(std::llround(rate)) : fmt::format("{:.3g}", rate);
+}
 
 std::string format_duration(double seconds) {
   auto whole = static_cast<std::int64_t>(std::llround(std::max(0.0, seconds)));

@@ -44,6 +44,8 @@ class Progress {
 std::string format_duration(double seconds);
 // 1234567 → "1,234,567".
 std::string format_count(std::int64_t n);
+// 12345.6 → "12,346", 0.12345 → "0.123".
+std::string format_rate(double rate);
 // 1536 → "1.5 KiB".
 std::string format_bytes(std::uint64_t n);
 

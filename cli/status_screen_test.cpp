@@ -91,7 +91,7 @@ TEST_F(StatusScreenTest, ShowsWhatThereIs) {
                            "kmnc:k=100",
                            "2,000",
                            "1:40",
-                           "1234",
+                           "1,234",
                            "128,000 50.0% valid",
                            "400 of 900 tried, 44.4%",
                            "6,400 5,000 distinct",

@@ -29,7 +29,7 @@ TEST(ProgressText, NeverMoreThanTheWidthOrTheWhole) {
     EXPECT_LE(line.size(), static_cast<std::size_t>(width - 1));
   }
   // More than was announced: a full bar, no ETA.
-  EXPECT_EQ(Progress::render("fuzzing", 17408, 640000, "mutants", 10, "", 60),
+  EXPECT_EQ(Progress::render("fuzzing", 17408, 640000, "mutants", 10, "", 61),
             "fuzzing   3% 17,408/640,000 mutants, 1,741/s, 0:10, ETA 5:58");
   EXPECT_EQ(Progress::render("fuzzing", 50, 100, "images", 10, "", 60),
             "fuzzing [####-----]  50% 50/100 images, 5/s, 0:10, ETA 0:10");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
@@ -26,45 +27,64 @@ float error_share(std::int64_t width) {
 constexpr std::int64_t kNarrow = 32;
 constexpr std::int64_t kGroup = 16;
 
-using Lanes = float __attribute__((vector_size(32)));
+constexpr std::int64_t kAtOnce = 4;  // queries that share what is read of a group
 
-// What a query asks of a block of groups: rows stored column by column, sixteen at a time.
-struct NarrowQuery {
+using Lanes = float __attribute__((vector_size(64)));
+using LaneNumbers = std::int32_t __attribute__((vector_size(64)));
+
+// What some queries ask of a block of groups: rows stored column by column, sixteen at a time.
+struct NarrowQueries {
   const float* columns;  // [groups, width, kGroup]
   const float* norms;    // [groups, kGroup], lowered by their possible error
   std::int64_t groups;
   std::int64_t width;
-  const float* query;  // [width]
-  float own;           // its norm, lowered likewise
+  const float* twice;  // [kAtOnce, width]: the queries, times two
+  const float* own;    // [kAtOnce]: their norms, lowered likewise
 };
 
-// The smallest lower bound of squared distances in each group.
-[[gnu::always_inline]] inline void least_of_groups(const NarrowQuery& q, float* out) {
+[[gnu::always_inline]] inline void take_less(Lanes& values, const LaneNumbers& from) {
+  Lanes other = __builtin_shuffle(values, from);
+  values = values < other ? values : other;
+}
+
+// The smallest lower bound of squared distances in each group, [kAtOnce, groups].
+[[gnu::always_inline]] inline void least_of_groups(const NarrowQueries& q, float* out) {
   for (std::int64_t g = 0; g < q.groups; ++g) {
     const float* column = q.columns + g * q.width * kGroup;
-    Lanes low, high, x, y;
-    std::memcpy(&low, q.norms + g * kGroup, sizeof low);
-    std::memcpy(&high, q.norms + g * kGroup + 8, sizeof high);
+    Lanes norms, row, sums[kAtOnce];
+    std::memcpy(&norms, q.norms + g * kGroup, sizeof norms);
+    for (Lanes& sum : sums) sum = norms;
     for (std::int64_t j = 0; j < q.width; ++j, column += kGroup) {
-      std::memcpy(&x, column, sizeof x);
-      std::memcpy(&y, column + 8, sizeof y);
-      float twice = 2 * q.query[j];
-      low -= twice * x;
-      high -= twice * y;
+      std::memcpy(&row, column, sizeof row);
+      for (std::int64_t i = 0; i < kAtOnce; ++i) sums[i] -= q.twice[i * q.width + j] * row;
     }
-    low = low < high ? low : high;
-    float least = low[0];
-    for (int lane = 1; lane < 8; ++lane) least = std::min(least, low[lane]);
-    out[g] = least + q.own;
+    for (std::int64_t i = 0; i < kAtOnce; ++i) {
+      take_less(sums[i], LaneNumbers{8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
+      take_less(sums[i], LaneNumbers{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
+      take_less(sums[i], LaneNumbers{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
+      take_less(sums[i], LaneNumbers{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
+      out[i * q.groups + g] = sums[i][0] + q.own[i];
+    }
   }
 }
 
-void least_of_groups_anywhere(const NarrowQuery& q, float* out) {
+void least_of_groups_anywhere(const NarrowQueries& q, float* out) {
   least_of_groups(q, out);
 }
 
-[[gnu::target("avx2")]] void least_of_groups_wide(const NarrowQuery& q, float* out) {
+[[gnu::target("avx2")]] void least_of_groups_wide(const NarrowQueries& q, float* out) {
   least_of_groups(q, out);
+}
+
+[[gnu::target("avx512f")]] void least_of_groups_widest(const NarrowQueries& q, float* out) {
+  least_of_groups(q, out);
+}
+
+using LeastOfGroups = void (*)(const NarrowQueries&, float*);
+
+LeastOfGroups best_loop() {
+  if (__builtin_cpu_supports("avx512f") != 0) return least_of_groups_widest;
+  return __builtin_cpu_supports("avx2") != 0 ? least_of_groups_wide : least_of_groups_anywhere;
 }
 
 }  // namespace
@@ -181,33 +201,37 @@ void NearestSearch::scan(const at::Tensor& queries, const Ranges& ranges, const 
 template <class Bound, class OfferRow>
 void NearestSearch::scan_narrow(const at::Tensor& centred, const at::Tensor& query_norms, std::int64_t begin,
                                 std::int64_t end, const Bound& bound, const OfferRow& offer_row) const {
-  static const bool wide = __builtin_cpu_supports("avx2") != 0;
-  std::int64_t width = rows_.size(1);
+  static const LeastOfGroups least_of = best_loop();
+  std::int64_t width = rows_.size(1), queries = centred.size(0);
   std::int64_t first = begin / kGroup, groups = (end + kGroup - 1) / kGroup - first;
-  std::vector<float> least(static_cast<std::size_t>(groups));
+  const float* all_queries = centred.data_ptr<float>();
+  const float* all_norms = query_norms.data_ptr<float>();
+  const float* all_rows = centred_.data_ptr<float>();
   float lowering = 1 - error_share(width);
-  for (std::int64_t i = 0; i < centred.size(0); ++i) {
-    const float* query = centred.data_ptr<float>() + i * width;
-    float own = query_norms.data_ptr<float>()[i];
-    bool finite = std::isfinite(own);
-    if (finite) {
-      NarrowQuery narrow{columns_.data_ptr<float>() + first * width * kGroup,
-                         lowered_.data_ptr<float>() + first * kGroup,
-                         groups,
-                         width,
-                         query,
-                         own * lowering};
-      (wide ? least_of_groups_wide : least_of_groups_anywhere)(narrow, least.data());
-    }
-    auto at = static_cast<std::size_t>(i);
-    for (std::int64_t g = 0; g < groups; ++g) {
-      if (finite && least[static_cast<std::size_t>(g)] > bound(at)) continue;
-      for (std::int64_t row = std::max(begin, (first + g) * kGroup); row < std::min(end, (first + g + 1) * kGroup);
-           ++row) {
-        const float* centre = centred_.data_ptr<float>() + row * width;
-        float product = 0;
-        for (std::int64_t j = 0; j < width; ++j) product += query[j] * centre[j];
-        offer_row(at, own, row, product);
+  std::vector<float> least(static_cast<std::size_t>(kAtOnce * groups)),
+      twice(static_cast<std::size_t>(kAtOnce * width));
+  float own[kAtOnce] = {};
+  for (std::int64_t some = 0; some < queries; some += kAtOnce) {
+    std::int64_t count = std::min(kAtOnce, queries - some);
+    for (std::int64_t i = 0; i < count; ++i) own[i] = all_norms[some + i] * lowering;
+    std::transform(all_queries + some * width, all_queries + (some + count) * width, twice.begin(),
+                   [](float x) { return 2 * x; });
+    least_of({columns_.data_ptr<float>() + first * width * kGroup, lowered_.data_ptr<float>() + first * kGroup, groups,
+              width, twice.data(), own},
+             least.data());
+    for (std::int64_t i = some; i < some + count; ++i) {
+      auto at = static_cast<std::size_t>(i);
+      bool finite = std::isfinite(all_norms[i]);
+      const float* query = all_queries + i * width;
+      const float* least_of_query = least.data() + (i - some) * groups;
+      for (std::int64_t g = 0; g < groups; ++g) {
+        if (finite && least_of_query[g] > bound(at)) continue;
+        std::int64_t last = std::min(end, (first + g + 1) * kGroup);
+        for (std::int64_t row = std::max(begin, (first + g) * kGroup); row < last; ++row) {
+          float product = 0;
+          for (std::int64_t j = 0; j < width; ++j) product += query[j] * all_rows[row * width + j];
+          offer_row(at, all_norms[i], row, product);
+        }
       }
     }
   }

@@ -41,17 +41,21 @@ Ranking Selector::rank(std::uint64_t seed) {
     scores_[static_cast<std::size_t>(row)] = std::numeric_limits<double>::infinity();
   if (ranking.order.empty()) {
     ranking.order.resize(scores_.size());
-    std::iota(ranking.order.begin(), ranking.order.end(), 0);
-    auto key = [&](std::int64_t row) {
-      double score = scores_[static_cast<std::size_t>(row)];
-      return std::isnan(score) ? -std::numeric_limits<double>::infinity() : score;
+    struct Place {
+      double score;
+      std::int64_t row;
     };
-    std::sort(ranking.order.begin(), ranking.order.end(), [&](std::int64_t a, std::int64_t b) {
-      double x = key(a), y = key(b);
-      if (x != y) return x > y;
-      std::uint64_t m = mix(seed, static_cast<std::uint64_t>(a)), n = mix(seed, static_cast<std::uint64_t>(b));
-      return m != n ? m < n : a < b;
+    std::vector<Place> places;
+    places.reserve(scores_.size());
+    for (double score : scores_)
+      places.push_back({std::isnan(score) ? -std::numeric_limits<double>::infinity() : score,
+                        static_cast<std::int64_t>(places.size())});
+    std::sort(places.begin(), places.end(), [&](const Place& a, const Place& b) {
+      if (a.score != b.score) return a.score > b.score;
+      std::uint64_t m = mix(seed, static_cast<std::uint64_t>(a.row)), n = mix(seed, static_cast<std::uint64_t>(b.row));
+      return m != n ? m < n : a.row < b.row;
     });
+    std::transform(places.begin(), places.end(), ranking.order.begin(), [](const Place& place) { return place.row; });
   } else {
     if (ranking.order.size() != scores_.size())
       fail(ErrorCode::internal, "{} ordered {} of {} inputs", id_, ranking.order.size(), scores_.size());

@@ -4,13 +4,14 @@
 usage: tests/fuzz_crash/earlier_build.py EARLIER BINARY [--guides "nc kmnc"] [--iterations N] [--model M.onnx -- FLAGS OF IT AND ITS DATA]
 
 Without --model a LeNet-5 of the built-in digits. The new build runs layers as the earlier one did (--unfused) and picks seeds by its
-rule (--scheduler decay). Compared are all rows of all tables that both have, in the columns that both have, but for the clock, the
+rule (--scheduler decay). On a processor that OpenBLAS does not know, set OPENBLAS_CORETYPE, so that both run the same kernels. Compared are all rows of all tables that both have, in the columns that both have, but for the clock, the
 schema's number, and the chain of hashes, which covers columns of the new schema.
 """
 import argparse
 import os
 import pathlib
 import sqlite3
+import subprocess
 import sys
 import tempfile
 
@@ -53,6 +54,14 @@ def compare(earlier, new):
     return differing, count, len(files[0])
 
 
+def run(workshop, *arguments):
+    """Started, not standing by: there are two binaries."""
+    process = workshop.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, err = process.communicate()
+    if process.returncode != 0:
+        raise SystemExit(f"exit {process.returncode} of {workshop.binary} {' '.join(map(str, arguments))}: {err[-1000:]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("earlier")
@@ -76,8 +85,8 @@ def main():
         model = options.model.resolve() if options.model else "model.onnx"
         for guide in options.guides.split():
             settings = ["fuzz", model, *(flags or DATA), "--guide", guide, "--iterations", options.iterations, "--seed", 3, "--micro-batch", 32, "-q"]
-            old.run(*settings, "-o", f"old-{guide}")
-            new.run(*settings, "--unfused", "--scheduler", "decay", "-o", f"new-{guide}")
+            run(old, *settings, "-o", f"old-{guide}")
+            run(new, *settings, "--unfused", "--scheduler", "decay", "-o", f"new-{guide}")
             differing, compared, files = compare(new.folder / f"old-{guide}", new.folder / f"new-{guide}")
             print(f"{guide}: {compared} rows and {files} fault files, {'; '.join(differing) or 'the same'}", flush=True)
             wrong = wrong or bool(differing)

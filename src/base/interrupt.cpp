@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/shared_interrupt.h"
+#include "base/signal_stack.h"
 #include "base/temporary_name.h"
 #include "galvani/base/error.h"
 
@@ -26,10 +27,11 @@ void on_signal(int signal) {
 }  // namespace
 
 void install_interrupt_handler() {
+  use_signal_stack();
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   // Under nohup it is ignored, and stays so.

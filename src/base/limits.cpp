@@ -16,6 +16,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/signal_stack.h"
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/runtime.h"
@@ -55,13 +56,8 @@ void on_crash(int signal) {
   ::raise(signal);
 }
 
-// A stack overflow leaves no room to handle it on the stack itself.
 void handle_crashes() {
-  static char stack[64 << 10];
-  stack_t alternative{};
-  alternative.ss_sp = stack;
-  alternative.ss_size = sizeof stack;
-  sigaltstack(&alternative, nullptr);
+  use_signal_stack();
   struct sigaction action {};
   action.sa_handler = on_crash;
   sigemptyset(&action.sa_mask);

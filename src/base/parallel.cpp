@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/signal_stack.h"
 #include "base/worker_task.h"
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
@@ -69,6 +70,7 @@ struct WorkerPool::Impl {
   }
 
   void loop(int worker) {
+    use_signal_stack();
     use_single_threaded_kernels();
     std::uint64_t seen = 0;
     while (true) {
@@ -110,6 +112,7 @@ void WorkerPool::run(std::int64_t n, const std::function<void(std::int64_t, int)
     for (std::int64_t i = 0; i < n; ++i) task(i, 0);
     return;
   }
+  use_signal_stack();
   Impl& impl = *impl_;
   {
     std::lock_guard<std::mutex> lock(impl.mutex);

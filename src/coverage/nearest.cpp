@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 
@@ -30,7 +29,6 @@ constexpr std::int64_t kGroup = 16;
 constexpr std::int64_t kAtOnce = 4;  // queries that share what is read of a group
 
 using Lanes = float __attribute__((vector_size(64)));
-using LaneNumbers = std::int32_t __attribute__((vector_size(64)));
 
 // What some queries ask of a block of groups: rows stored column by column, sixteen at a time.
 struct NarrowQueries {
@@ -42,8 +40,10 @@ struct NarrowQueries {
   const float* own;    // [kAtOnce]: their norms, lowered likewise
 };
 
-[[gnu::always_inline]] inline void take_less(Lanes& values, const LaneNumbers& from) {
-  Lanes other = __builtin_shuffle(values, from);
+// The smaller of each lane and the one of that number.
+template <int... Numbers>
+[[gnu::always_inline]] inline void take_less(Lanes& values) {
+  Lanes other = __builtin_shufflevector(values, values, Numbers...);
   values = values < other ? values : other;
 }
 
@@ -59,10 +59,10 @@ struct NarrowQueries {
       for (std::int64_t i = 0; i < kAtOnce; ++i) sums[i] -= q.twice[i * q.width + j] * row;
     }
     for (std::int64_t i = 0; i < kAtOnce; ++i) {
-      take_less(sums[i], LaneNumbers{8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
-      take_less(sums[i], LaneNumbers{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
-      take_less(sums[i], LaneNumbers{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
-      take_less(sums[i], LaneNumbers{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
+      take_less<8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7>(sums[i]);
+      take_less<4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11>(sums[i]);
+      take_less<2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13>(sums[i]);
+      take_less<1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14>(sums[i]);
       out[i * q.groups + g] = sums[i][0] + q.own[i];
     }
   }

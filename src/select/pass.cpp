@@ -10,7 +10,7 @@ namespace galvani {
 namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{96} << 20;
-constexpr std::int64_t kMicroBatchesPerPiece = 512;
+constexpr std::int64_t kMicroBatchesPerPiece = 128;
 
 std::size_t position(std::vector<int>& list, int value) {
   auto found = std::find(list.begin(), list.end(), value);

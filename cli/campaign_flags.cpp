@@ -27,7 +27,10 @@ std::string usual_folder(const std::string& model, const std::string& what) {
     std::array<char, 32> date{};
     std::strftime(date.data(), date.size(), "%Y%m%d-%H%M%S", &local);
     std::string stem = fs::path(model).stem().string() + (what.empty() ? "" : "-" + what);
-    return (fs::path("galvani-runs") / (stem + "-" + date.data())).string();
+    std::string folder = (fs::path("galvani-runs") / (stem + "-" + date.data())).string();
+    std::string unused = folder;
+    for (int n = 2; fs::exists(unused); ++n) unused = folder + "-" + std::to_string(n);  // two within a second
+    return unused;
   });
 }
 

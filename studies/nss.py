@@ -85,7 +85,7 @@ class Subject:
 LENET = Amounts("[0:12000]", 4, "0.003", ("", 2), 10000, 4000, 10000, 3, 100, 100, 4)
 GRAY_RESNET = Amounts("[0:20000]", 3, "0.05", ("[0:40000]", 2), 2000, 2000, 5000, 2, 20, 20, 0)
 RESNET = Amounts("[0:2000]", 5, "0.002", ("", 0), 2000, 2000, 5000, 2, 20, 20, 0, start="models/given.onnx")
-VGG = Amounts("[0:20000]", 3, "0.05", ("[0:20000]", 2), 2000, 2000, 5000, 2, 20, 20, 0, goes_on=True)
+VGG = Amounts("", 14, "0.05", ("", 4), 2000, 2000, 5000, 2, 20, 20, 0, goes_on=True)
 SMOKE = Amounts("[0:2000]", 4, "0.003", ("[0:2000]", 4), 300, 300, 300, 2, 3, 4, 1, ("random", "fused"), KINDS[:2])
 NARROW_VGG = "vgg16:bn=true,head=linear,width=16"
 PAPER_VGG = "vgg16:bn=true,head=large,head_bn=true"

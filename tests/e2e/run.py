@@ -1283,6 +1283,9 @@ def _(w):
     result = w.done(*short)
     (folder,) = (w / "galvani-runs").iterdir()
     expect(re.fullmatch(r"eight-\d{8}-\d{6}", folder.name), folder.name)
+    for _ in range(2):
+        w.done("attack", "eight.onnx", "--data", "digits:test[0:4]", "--method", "fgsm", "--eps", "0.1", "-q")
+    expect_equal(len(list((w / "galvani-runs").iterdir())), 3, "two that begin within a second have folders of their own")
     expect("compared with digits:train" in result.err, "what it compares with is not said")
     expect(re.match(r"eight.onnx gets \d+ of \d+ inputs right \(.*preprocessing: .*as stated", result.out.splitlines()[0]), result.out)
     stats = json.loads(w.done("stats", folder, "--json").out)

@@ -241,7 +241,8 @@ RepairData load_all(const Network& network, const RepairFlags& flags, std::uint6
     data.tests.push_back(read_tests(network, where, flags.per_seed));
     left_out += data.tests.back().left_out;
   }
-  log::info("training {} on {} ({} images)", flags.model.model, data.train.name, format_count(data.train.size()));
+  log::info("training {} on {} ({} {})", flags.model.model, data.train.name, format_count(data.train.size()),
+            data.train.type().noun());
   if (!flags.tests.empty()) {
     FoundTests all = join(data.tests);
     log::info("training with {} tests of {} seeds, of which some are held out{}", format_count(all.size()),

@@ -12,7 +12,8 @@ NAMES = {"deepsensor": "swarm by excitable neurons (DeepSensor)", "swarm-loss": 
 MEASURES = {"broken": "inputs broken, %", "errors": "errors an input", "categories": "categories an input"}
 TITLES = {"setting": "Setting", "guide": "Is the guide worth it?", "categories": "Other categories than loss finds?", "neurons": "Other neurons? (figure 7)",
           "table3": "Well-trained models (table 3)", "table4": "Polluted models (table 4)", "table5": "Under- and over-fitted models (table 5)",
-          "parameters": "λ, ε and random start (figures 10 and 11)", "retrained": "Retraining (figures 4 to 6)", "features": "What the last layer sees (figure 8)"}
+          "parameters": "λ, ε and random start (figures 10 and 11)", "retrained": "Retraining (figures 4 to 6)", "features": "What the last layer sees (figure 8)",
+          "speech": "Speech (tables 6 and 7)"}
 KIND_NAMES = {"well": "well-trained", "under": "under-fitted", "over": "over-fitted"}
 
 
@@ -200,11 +201,23 @@ def features(study, found):
     return table(["group", ">inputs", *[f">neighbours in {name}, %" for name in names], ">benign neighbours with its label, %", ">with its verdict, %"], lines)
 
 
+def speech(study, found):
+    parts = []
+    for (model, kind), runs in found["speech"].items():
+        methods = [m for m in runs[0] if m not in ("deepsensor", "accuracy")]
+        inputs = len(runs[0]["deepsensor"]["errors"])
+        parts.append(f"**{model}, {kind_name(kind)}** ({100 * runs[0]['accuracy']:.1f}% of the held-out clips; {inputs} clips are changed):\n\n"
+                     + compared(study, f"speech-{model}-{kind}", runs, "deepsensor", methods))
+    return "\n\n".join(parts) or "Not measured."
+
+
 def rows_of(found):
     rows = []
     runs = [("guide", seed, method, run) for seed, run in enumerate(found["guide"], 1) for method in run]
     runs += [(kind, seed, method, run) for kind in found if kind in ("well", "under", "over") or kind[:1] == "0"
              for seed, run in enumerate(found[kind], 1) for method in run if method != "accuracy"]
+    runs += [(f"{model} {kind}", seed, method, run) for (model, kind), all_runs in found["speech"].items() for seed, run in enumerate(all_runs, 1)
+             for method in run if method != "accuracy"]
     for part, seed, method, run in runs:
         rows += [[part, seed, method, i, len(errors), len(set(errors)), f"{run[method]['passes']:.0f}"] for i, errors in run[method]["errors"].items()]
     return rows
@@ -213,7 +226,7 @@ def rows_of(found):
 def write(study, output, scale, amounts, found, missing):
     parts = {"guide": guide(study, found), "categories": categories(study, found), "neurons": neurons(study, found), "table3": table3(study, found),
              "table4": table4(study, found), "table5": table5(study, found), "parameters": parameters(study, found), "retrained": retrained(study, found),
-             "features": features(study, found)}
+             "features": features(study, found), "speech": speech(study, found)}
     parts["setting"] = setting(study, scale, amounts, found, missing)
     picture = study.work / "features.svg"
     if picture.exists():

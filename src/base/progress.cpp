@@ -127,7 +127,11 @@ std::string Progress::render(const std::string& title, std::int64_t done, std::i
     bar = fmt::format("[{:#<{}}{:-<{}}] ", "", full, "", room - full);
   }
   line = title + " " + bar + line;
-  if (width > 0 && static_cast<int>(line.size()) > width - 1) line.resize(static_cast<std::size_t>(width - 1));
+  // What does not fit is left out as a whole: half a number says something else.
+  auto most = static_cast<std::size_t>(std::max(0, width - 1));
+  for (std::size_t end; width > 0 && line.size() > most && (end = line.rfind(", ")) != std::string::npos;)
+    line.resize(end);
+  if (width > 0 && line.size() > most) line.resize(most);
   return line;
 }
 

@@ -31,6 +31,9 @@ TEST(ProgressText, NeverMoreThanTheWidthOrTheWhole) {
   // More than was announced: a full bar, no ETA.
   EXPECT_EQ(Progress::render("fuzzing", 17408, 640000, "mutants", 10, "", 61),
             "fuzzing   3% 17,408/640,000 mutants, 1,741/s, 0:10, ETA 5:58");
+  // No number is cut in two.
+  EXPECT_EQ(Progress::render("fuzzing", 17408, 640000, "mutants", 10, "", 60),
+            "fuzzing   3% 17,408/640,000 mutants, 1,741/s, 0:10");
   EXPECT_EQ(Progress::render("fuzzing", 50, 100, "images", 10, "", 60),
             "fuzzing [####-----]  50% 50/100 images, 5/s, 0:10, ETA 0:10");
   EXPECT_EQ(Progress::render("t", 20, 10, "images", 2, "", 200),

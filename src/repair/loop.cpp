@@ -46,7 +46,7 @@ Mutants misclassified(Network& network, const Dataset& data, const std::vector<s
   Mutants result;
   std::vector<at::Tensor> images;
   std::vector<std::int64_t> labels;
-  Progress progress(title, static_cast<std::int64_t>(rows.size()), "images");
+  Progress progress(title, static_cast<std::int64_t>(rows.size()), data.type().noun());
   for (std::size_t first = 0; first < rows.size(); first += kParents) {
     check_interrupt();
     std::size_t last = std::min(rows.size(), first + kParents);

@@ -45,7 +45,7 @@ Dataset sample_of(const Dataset& data, std::int64_t most, const Rng& rng) {
 Verdicts attacked(Network& network, const Attack& attack, const Dataset& data, std::uint64_t seed) {
   Rng rng = Rng(seed).derive("measuring attack");
   std::vector<at::Tensor> predicted, right;
-  Progress progress(attack.id(), data.size(), "images");
+  Progress progress(attack.id(), data.size(), data.type().noun());
   for (std::int64_t first = 0; first < data.size(); first += kAttackedAtOnce) {
     check_interrupt();
     std::int64_t count = std::min(kAttackedAtOnce, data.size() - first);

@@ -172,7 +172,7 @@ std::int64_t write_images(const CampaignReader& reader, const ExportOptions& opt
   std::vector<ExportRow> rows = collect(reader, options);
   auto count = static_cast<std::int64_t>(rows.size());
   if (rows.empty()) return count;
-  Progress progress("exporting", count, "images");
+  Progress progress("exporting", count, reader.type().noun());
   DataView data = view_of(reader, rows, options, progress);
   if (options.form == ExportForm::npz) {
     write_npz_rows(data.load(), rows, output);

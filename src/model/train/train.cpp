@@ -53,6 +53,7 @@ class Training {
     loop.epochs = options_.epochs;
     loop.rows = mixed_ ? mixed_->size() : data_.size();
     loop.batch = options_.batch;
+    loop.unit = data_.type().noun();
     loop.checkpoint = options_.checkpoint;
     loop.settings = settings();
     loop.step = [this] { return step(); };

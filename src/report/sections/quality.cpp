@@ -62,7 +62,9 @@ Json row(const std::string& name, const std::string& meaning, std::vector<double
     groups.push_back(seeds[i]);
   }
   if (known.empty()) return {name, "-", "", meaning};
-  auto text = [](double value) { return fmt::format("{:.4g}", value); };
+  auto text = [](double value) {
+    return std::abs(value) < 1000 ? fmt::format("{:.4g}", value) : format_count(std::llround(value));
+  };
   bool several = std::any_of(groups.begin(), groups.end(), [&](std::int64_t seed) { return seed != groups[0]; });
   if (!several) return {name, text(mean_of(known)), "of one seed", meaning};
   Interval interval = bootstrap_mean(known, groups, Rng(kDrawSeed));

@@ -38,7 +38,8 @@ Json figures(const CampaignReader& reader, const CampaignSummary& s) {
     add(kNotANumberName, format_count(s.not_a_number), "faults whose scores are NaN or infinite",
         "the model gave no verdict at all", true);
   add("coverage", c.coverable > 0 || c.covered > 0 ? coverage_text({c.covered, c.coverable}) : "-",
-      c.coverable > 0 ? fmt::format("{}, {:.6g} of {:.6g}", reader.record().settings.guide, c.covered, c.coverable)
+      c.coverable > 0 ? fmt::format("{}, {} of {}", reader.record().settings.guide, coverage_text({c.covered, 0}),
+                                    coverage_text({c.coverable, 0}))
                       : reader.record().settings.guide,
       "how much of what the guide can tell apart was reached");
   add("time per fault", c.faults > 0 ? seconds_text(s.fre_all) : "-",

@@ -129,8 +129,7 @@ std::string Progress::render(const std::string& title, std::int64_t done, std::i
   line = title + " " + bar + line;
   // What does not fit is left out as a whole: half a number says something else.
   auto most = static_cast<std::size_t>(std::max(0, width - 1));
-  for (std::size_t end; width > 0 && line.size() > most && (end = line.rfind(", ")) != std::string::npos;)
-    line.resize(end);
+  while (width > 0 && line.size() > most && line.find(", ") != std::string::npos) line.resize(line.rfind(", "));
   if (width > 0 && line.size() > most) line.resize(most);
   return line;
 }

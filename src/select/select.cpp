@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -143,6 +144,7 @@ class SelectionRun {
       }
       progress.advance(static_cast<std::int64_t>(end - begin));
       check_interrupt();
+      if (end < place.size()) malloc_trim(0);
     }
     for (std::size_t i = 0; i < selectors_.size(); ++i) {
       if (needs_[i].sample > 0) selectors_[i]->finish_sample();
@@ -169,6 +171,8 @@ class SelectionRun {
       }
       progress.advance(n);
       check_interrupt();
+      // The heap is kept as it is (base/runtime), and the pieces of a large pool would leave ever more holes in it.
+      if (first + piece < pool_.size()) malloc_trim(0);
     }
   }
 

@@ -20,6 +20,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/signal_stack.h"
 #include "galvani/base/terminal.h"
 #include "galvani/base/utf8.h"
 #include "galvani/coverage/criterion.h"
@@ -468,13 +469,8 @@ class StatusScreen : public Listener {
   }
 
   void enter() {
-    struct sigaction action {};
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    action.sa_handler = on_stop;
-    for (std::size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &action, &stop_before[i]);
-    action.sa_handler = on_suspend;
-    sigaction(SIGTSTP, &action, &suspend_before);
+    for (std::size_t i = 0; i < kStopSignals.size(); ++i) stop_before[i] = handle_signal(kStopSignals[i], on_stop);
+    suspend_before = handle_signal(SIGTSTP, on_suspend);
     send(kEnter);
     // Signals go to the thread that works, so that a write of the painter is not cut in two.
     sigset_t all, before;

@@ -13,6 +13,7 @@
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
+#include "galvani/base/signal_stack.h"
 
 namespace galvani::python {
 namespace {
@@ -47,12 +48,8 @@ struct Work::Outermost {
   Outermost() {
     clear_interrupt();
     at::set_num_threads(1);
-    if (!main) return;
-    struct sigaction action {};
-    action.sa_handler = on_interrupt;
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGINT, &action, &before);
+    use_signal_stack();  // for Python's handlers, too
+    if (main) before = handle_signal(SIGINT, on_interrupt);
   }
   ~Outermost() {
     if (main) sigaction(SIGINT, &before, nullptr);

@@ -5,9 +5,9 @@
 #include <csignal>
 
 #include "base/shared_interrupt.h"
-#include "base/signal_stack.h"
 #include "base/temporary_name.h"
 #include "galvani/base/error.h"
+#include "galvani/base/signal_stack.h"
 
 namespace galvani {
 namespace {
@@ -27,18 +27,13 @@ void on_signal(int signal) {
 }  // namespace
 
 void install_interrupt_handler() {
-  use_signal_stack();
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  handle_signal(SIGINT, on_signal);
+  handle_signal(SIGTERM, on_signal);
   // Under nohup it is ignored, and stays so.
   struct sigaction before {};
   sigaction(SIGHUP, nullptr, &before);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
-  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
+  if (before.sa_handler != SIG_IGN) handle_signal(SIGHUP, on_signal);
 }
 
 void request_interrupt(int signal) {

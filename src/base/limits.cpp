@@ -16,10 +16,10 @@
 #include <mutex>
 #include <thread>
 
-#include "base/signal_stack.h"
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/runtime.h"
+#include "galvani/base/signal_stack.h"
 
 namespace galvani {
 namespace {
@@ -57,12 +57,7 @@ void on_crash(int signal) {
 }
 
 void handle_crashes() {
-  use_signal_stack();
-  struct sigaction action {};
-  action.sa_handler = on_crash;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_ONSTACK | SA_NODEFER;
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal, &action, nullptr);
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) handle_signal(signal, on_crash, SA_NODEFER);
 }
 
 // One thread for the life of the process, which sleeps while there is nothing to watch.

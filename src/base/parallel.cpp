@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/signal_stack.h"
 #include "base/worker_task.h"
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
+#include "galvani/base/signal_stack.h"
 
 namespace galvani {
 namespace {

@@ -1,6 +1,5 @@
-#include "base/signal_stack.h"
+#include "galvani/base/signal_stack.h"
 
-#include <csignal>
 #include <vector>
 
 namespace galvani {
@@ -37,6 +36,17 @@ class SignalStack {
 void use_signal_stack() {
   alignas(16) thread_local SignalStack stack;
   static_cast<void>(stack);
+}
+
+struct sigaction handle_signal(int signal, void (*handler)(int), int flags) {
+  use_signal_stack();
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = flags | SA_ONSTACK;
+  sigaction(signal, &action, &before);
+  return before;
 }
 
 }  // namespace galvani

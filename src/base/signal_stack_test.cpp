@@ -1,9 +1,8 @@
-#include "base/signal_stack.h"
+#include "galvani/base/signal_stack.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <csignal>
 #include <thread>
 #include <vector>
 
@@ -31,14 +30,9 @@ void remember(int) {
 
 TEST(SignalStack, AHandlerRunsThere) {
   std::thread([] {
-    use_signal_stack();
+    struct sigaction before = handle_signal(SIGUSR1, remember);
     stack_t present{};
     sigaltstack(nullptr, &present);
-    struct sigaction action {
-    }, before{};
-    action.sa_handler = remember;
-    action.sa_flags = SA_ONSTACK;
-    sigaction(SIGUSR1, &action, &before);
     raise(SIGUSR1);
     sigaction(SIGUSR1, &before, nullptr);
     auto* begin = static_cast<char*>(present.ss_sp);

@@ -1,6 +1,7 @@
 """Campaigns: their rows, their news, and being stopped."""
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -98,6 +99,31 @@ class Campaigns(Case):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.communicate(timeout=60)[0], "as ever\n")
         self.assertEqual(process.returncode, 0)
+
+    def test_ctrl_c_at_any_moment(self):
+        """A handler that ran on the stack of the interrupted kernel would write over the heap, once in some forty times."""
+        program = (
+            "import galvani\n"
+            "stops = 0\n"
+            "while stops < 60:\n"
+            "    try:\n"
+            f"        galvani.fuzz('eight.onnx', output=f'run{{stops}}', time='60s', on_event=lambda e: print(e['event'], flush=True), **{FUZZ!r})\n"
+            "    except KeyboardInterrupt:\n"
+            "        stops += 1\n"
+            "        print('stopped', flush=True)\n"
+        )
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        moments = random.Random(1)
+        stops, asked = 0, False
+        for line in process.stdout:
+            if line == "status\n" and not asked:
+                time.sleep(moments.uniform(0, 0.02))
+                process.send_signal(signal.SIGINT)
+                asked = True
+            elif line == "stopped\n":
+                stops, asked = stops + 1, False
+        self.assertEqual((process.wait(), stops), (0, 60))
+        process.stdout.close()
 
     def test_arrays_under_a_name_are_gone_on_with(self):
         data = galvani.Data(TEST)

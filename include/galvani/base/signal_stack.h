@@ -3,9 +3,13 @@
 // one.
 #pragma once
 
+#include <csignal>
+
 namespace galvani {
 
 // Handlers with SA_ONSTACK have a stack of their own when they interrupt this thread, from now on.
 void use_signal_stack();
+// The handler runs on such a stack; this thread has one from now on. Returns what was set before.
+struct sigaction handle_signal(int signal, void (*handler)(int), int flags = SA_RESTART);
 
 }  // namespace galvani

@@ -78,9 +78,10 @@ def errors(found, output):
         own = {name: r for (model, name), r in tried.items() if model == subject.models[0]}
         for column, what in enumerate(("SSIM", "deep features")):
             if own:
-                panels.append((f"{subject.data}, {subject.models[0]}, {what}", [(name, curve(r, column)) for name, r in own.items()]))
+                strengths = {f"FGSM {eps}": name for eps, name in zip(subject.strengths, ("FGSM, the smaller ε", "FGSM, the larger ε"))}
+                panels.append((f"{subject.data}, {subject.models[0]}, {what}",
+                               [(strengths.get(name, name), curve(r, column)) for name, r in own.items()]))
     if panels:
-        panels = [panel for panel in panels if len(panel[1]) == len(panels[0][1])]
         figure = common.panels_svg("Errors per 100 inputs that are at least so similar to their originals", panels, "least similarity (0: any)", columns=2,
                                    width=520, height=270)
         (output / "cagfuzz-errors.svg").write_text(figure)

@@ -256,23 +256,28 @@ def escape(text):
 
 
 def panels_svg(title, panels, x_label, columns=3, width=300, height=190):
-    """panels: [(name, [(line's name, [(x, mean, low, high), ...]), ...]), ...]. Dashed lines for all but the first."""
+    """panels: [(name, [(line's name, [(x, mean, low, high), ...]), ...]), ...]. Lines of one name look the same in all panels; all but the first are
+    dashed."""
     rows = -(-len(panels) // columns)
-    legend = [name for name, _ in panels[0][1]]
-    top = 58
-    total_width, total_height = columns * width + 20, rows * height + top + 24
+    legend = list(dict.fromkeys(name for _, lines in panels for name, _ in lines))
+    total_width, top, x = columns * width + 20, 58, 14
+    places = []  # of the names in the legend, which may need several rows
+    for name in legend:
+        if x + 30 + 6.5 * len(name) > total_width and x > 14:
+            x, top = 14, top + 18
+        places.append((x, top - 17))
+        x += 50 + 7 * len(name)
+    total_height = rows * height + top + 24
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total_width} {total_height}" width="{total_width}" '
            f'height="{total_height}" font-family="sans-serif" font-size="11">',
            f'<rect width="{total_width}" height="{total_height}" fill="white"/>',
            f'<text x="14" y="22" font-size="15" font-weight="bold">{escape(title)}</text>']
-    x = 14
-    for i, name in enumerate(legend):
-        out.append(f'<line x1="{x}" y1="41" x2="{x + 24}" y2="41" stroke="{COLOURS[i]}" stroke-width="2"{dash(i)}/>'
-                   f'<text x="{x + 30}" y="45">{escape(name)}</text>')
-        x += 50 + 7 * len(name)
+    for i, (name, (x, y)) in enumerate(zip(legend, places)):
+        out.append(f'<line x1="{x}" y1="{y}" x2="{x + 24}" y2="{y}" stroke="{COLOURS[i]}" stroke-width="2"{dash(i)}/>'
+                   f'<text x="{x + 30}" y="{y + 4}">{escape(name)}</text>')
     for index, (name, lines) in enumerate(panels):
         left, y = (index % columns) * width + 14, (index // columns) * height + top
-        out += panel(name, lines, left, y, width - 14, height - 26)
+        out += panel(name, lines, legend, left, y, width - 14, height - 26)
     out.append(f'<text x="{total_width / 2}" y="{total_height - 8}" text-anchor="middle">{escape(x_label)}</text></svg>')
     return "\n".join(out) + "\n"
 
@@ -291,7 +296,7 @@ def ticks(low, high):
     return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def panel(name, lines, left, top, width, height):
+def panel(name, lines, legend, left, top, width, height):
     points = [p for _, line in lines for p in line]
     low, high = min(p[2] for p in points), max(p[3] for p in points)
     if high - low < 1e-9:
@@ -311,7 +316,8 @@ def panel(name, lines, left, top, width, height):
                    f'<text x="{inner_left - 5}" y="{y + 4:.1f}" text-anchor="end" fill="#444">{value:.7g}</text>')
     for x in sorted({p[0] for p in points}):
         out.append(f'<text x="{at(x, low)[0]:.1f}" y="{inner_top + inner_height + 13}" text-anchor="middle" fill="#444">{x:g}</text>')
-    for i, (_, line) in enumerate(lines):
+    for line_name, line in lines:
+        i = legend.index(line_name)
         band = [at(x, h) for x, _, _, h in line] + [at(x, l) for x, _, l, _ in reversed(line)]
         out.append(f'<polygon points="{coordinates(band)}" fill="{COLOURS[i]}" fill-opacity="0.14"/>')
         centre = [at(x, m) for x, m, _, _ in line]

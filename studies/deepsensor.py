@@ -42,10 +42,10 @@ class Amounts:
     kinds: tuple = ("well", *SHARES, "under", "over")  # of models
     starts: tuple = ("corners", "seed")
     retrained_with: tuple = ("deepsensor", *RIVALS, "corners")
-    rivals: tuple = RIVALS
-    choice: str = "[0:{}]"  # of the tests
+    per_class: int = 0      # tests are so many of each class; 0: the first ones
     training: tuple = ()    # more words of train
     mutators: tuple = ()    # of DeepHunter, where its own do not fit
+    explorer: tuple = ()    # DeepXplore's steps, likewise
     place: str = ""         # folder of the steps
 
     @property
@@ -67,19 +67,18 @@ SCALES = {
                      (0.001, 0.003, 0.03, 0.1, 0.3, 0.5), (0.1, 0.2, 0.3, 0.5, 0.7), (500, 20, 100, 500, 1024)),
 }
 
-# Tables 6 and 7: one clip a speaker. DeepXplore changes light and covers parts, of images; it has no counterpart here. A swarm is small, for a pass of a
-# clip of 3 s costs a thousand times that of a digit.
-SPEECH = Amounts("speakers", "deep-speaker", 1800, 6, ("[per-class=10]", 30), ("", 2), 1, 600, "0.002", "", 5, 5, 4, 1, 0, (), (), (), ("well", "under", "over"),
-                 rivals=("dlfuzz", "deephunter"), choice="[per-class={}]", training=("--optimizer", "adam:lr=0.003", "--batch", 32),
-                 mutators=("--mutators", "audio"), place="speech-deep-speaker/")
+# Tables 6 and 7: one clip a speaker. A swarm is small, for a pass of a clip of 3 s costs a thousand times that of a digit.
+SPEECH = Amounts("speakers", "deep-speaker", 1800, 6, ("[per-class=10]", 30), ("", 2), 30, 600, "0.002", "", 5, 5, 4, 1, 0, (), (), (), ("well", "under", "over"),
+                 per_class=1, training=("--optimizer", "adam:lr=0.003", "--batch", 32),
+                 mutators=("--mutators", "audio"), explorer=("--generator", "deepxplore:step=0.0002"), place="speech-deep-speaker/")
 SPEECH_RESNET = dataclasses.replace(SPEECH, model="resnet34-sound", kinds=("well",), place="speech-resnet34-sound/")
-SPEECH_MODELS = {"small": (SPEECH_RESNET, SPEECH), "paper": tuple(dataclasses.replace(a, tests=10, population=100, generations=20) for a in (SPEECH_RESNET, SPEECH))}
+SPEECH_MODELS = {"small": (SPEECH_RESNET, SPEECH), "paper": tuple(dataclasses.replace(a, tests=300, per_class=10, population=100, generations=20) for a in (SPEECH_RESNET, SPEECH))}
 
 
 class Measurements:
     def __init__(self, study, amounts):
         self.study, self.amounts = study, amounts
-        self.tests = f"{amounts.data}:test{amounts.choice.format(amounts.tests)}"
+        self.tests = f"{amounts.data}:test" + (f"[per-class={amounts.per_class}]" if amounts.per_class else f"[0:{amounts.tests}]")
         self.clean = f"{amounts.data}:test[0:{amounts.clean}]"
         self.train = f"{amounts.data}:train[0:{amounts.train}]"
 
@@ -121,9 +120,8 @@ class Measurements:
         file = self.model(kind, seed)["file"]
         candidates = a.passes if equal_passes else None
         name = f"{a.place}{kind}-{seed}/{method}" + ("-equal" if equal_passes else "") + ("-again" if again else "") + more.replace(",", "-").replace("=", "-")
-        inputs = a.tests if a.choice.startswith("[0:") else len(self.right(kind, seed))
-        common_words = ("--data", self.tests, "--seeds", inputs, "--seed", seed + (1000 if again else 0))
-        iterations = ("--iterations", inputs)
+        common_words = ("--data", self.tests, "--seeds", a.tests, "--seed", seed + (1000 if again else 0))
+        iterations = ("--iterations", a.tests)
         if method == "pgd":
             steps = 20
             said = self.study.step(name, "attack", file, "--data", self.tests, "--method", f"pgd:steps={steps},restarts={max(1, a.passes // (2 * steps))}",
@@ -135,8 +133,8 @@ class Measurements:
             elif method in ("noise", "corners"):
                 how = ("--guide", "none", "--scheduler", "once", "--generator", f"noise:eps={a.eps}" + (",at=corners" if method == "corners" else ""),
                        "--energy", candidates or a.candidates)
-            elif method in a.rivals:
-                other = ("--with", self.model("well", seed + 100)["file"]) if method == "deepxplore" else ()
+            elif method in RIVALS:
+                other = ("--with", self.model("well", seed + 100)["file"], *a.explorer) if method == "deepxplore" else ()
                 profile = ("--train", self.train) if method == "deephunter" else ()
                 energy = ("--energy", a.candidates, *a.mutators) if method == "deephunter" else ()
                 how = ("--method", method, "--scheduler", "sweep", *other, *profile, *energy)
@@ -195,7 +193,7 @@ class Measurements:
     # Table 3; tables 4 and 5 are the same of other models. As many candidates each, but for rivals that have none to choose.
     def found(self, kind, seed):
         return {"accuracy": self.model(kind, seed)["accuracy"],
-                **{method: self.campaign(kind, seed, method) for method in (*self.amounts.rivals, "deepsensor", "swarm-loss", "corners")}}
+                **{method: self.campaign(kind, seed, method) for method in (*RIVALS, "deepsensor", "swarm-loss", "corners")}}
 
     # Figures 10 and 11: λ, ε (the share of neurons at which a search ends), and where particles begin.
     def parameters(self, seed):

@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kLight = "light";
 constexpr const char* kOcclusion = "occl";
 constexpr const char* kBlackout = "blackout";
+constexpr const char* kFree = "free";
 
 std::vector<std::string> other_models(const Options& options) {
   std::vector<std::string> paths = split_list(options.text(kOtherModels));
@@ -21,17 +22,25 @@ std::vector<std::string> other_models(const Options& options) {
   return paths;
 }
 
+// Light and parts are of images; a sound may change anywhere.
+std::vector<std::string> constraints_for(const std::string& named, bool images) {
+  const std::string usual = images ? "light,occl,blackout" : kFree;
+  std::vector<std::string> known = {kFree};
+  if (images) known = {kLight, kOcclusion, kBlackout, kFree};
+  return listed("deepxplore", "constraint", named.empty() ? usual : named, known);
+}
+
 class DeepXplore : public Differential {
  public:
   DeepXplore(const Options& options, const GeneratorContext& context)
       : Differential(options, context, other_models(options)),
-        constraints_(listed("deepxplore", "constraint", options.text("constraint"), {kLight, kOcclusion, kBlackout})),
+        constraints_(constraints_for(options.text("constraint"), shape().size() == 3)),
         random_lead_(options.text("lead") == "random"),
         lambda1_(static_cast<float>(options.real("lambda1"))),
         lambda2_(static_cast<float>(options.real("lambda2"))),
         squares_(options.integer("squares")),
         light_(options.real("light")) {
-    if (shape().size() != 3) bad_usage("deepxplore changes light, and covers parts, of images; these are sounds");
+    if (shape().size() != 3) return;
     auto fits = [&](const char* option, std::size_t axis) { return std::min(options.integer(option), shape()[axis]); };
     rectangle_ = {fits("size", 1), fits("size", 2)};
     square_ = {fits("square", 1), fits("square", 2)};
@@ -77,7 +86,10 @@ class DeepXplore : public Differential {
     const std::string& constraint = constraints_[static_cast<std::size_t>(climber.candidate.kind)];
     auto* x = climber.x.data_ptr<float>();
     auto length = static_cast<float>(step());
-    if (constraint == kLight) {
+    if (constraint == kFree) {
+      for (std::size_t i = 0; i < direction.size(); ++i) x[i] += length * direction[i];
+      climber.x.clamp_(low(), high());
+    } else if (constraint == kLight) {
       double sum = 0;
       for (float value : direction) sum += static_cast<double>(value);
       auto by = static_cast<float>(light_ * step() * sum / static_cast<double>(direction.size()));
@@ -125,8 +137,9 @@ GeneratorEntry deepxplore_generator_entry() {
   OptionSchema options = {
       {kOtherModels, std::string(), "files of the other models, such as b.onnx or (b.onnx,c.onnx)", {}, {}, {}},
       {"constraint",
-       std::string("light,occl,blackout"),
-       "how images may change; of several, candidates take turns",
+       std::string(),
+       "how inputs may change: light, occl, blackout (the three are usual for images), free (usual for sounds); of "
+       "several, candidates take turns",
        {},
        {},
        {}},

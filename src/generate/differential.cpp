@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "galvani/base/archive.h"
 #include "galvani/base/error.h"
@@ -245,13 +244,11 @@ std::vector<Differential::Climber> Differential::climb(const std::vector<PickedP
 Differential::Shown Differential::show(const std::vector<Climber*>& climbers, bool gradients) const {
   Shown shown;
   auto n = static_cast<std::int64_t>(climbers.size());
-  double low = type_ == at::kByte ? 0 : std::numeric_limits<std::int16_t>::min();
-  double high = type_ == at::kByte ? 255 : std::numeric_limits<std::int16_t>::max();
   std::vector<std::int64_t> sizes = shape_;
   sizes.insert(sizes.begin(), n);
   shown.inputs = at::empty(sizes, type_);
   workers().run(n, [&](std::int64_t row, int) {
-    shown.inputs[row].copy_(climbers[static_cast<std::size_t>(row)]->x.round().clamp(low, high));
+    shown.inputs[row].copy_(climbers[static_cast<std::size_t>(row)]->x.round().clamp(low(), high()));
   });
   for (std::size_t i = 0; i < models(); ++i) {
     TermTable by_class(

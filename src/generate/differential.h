@@ -69,6 +69,9 @@ class Differential : public Generator {
   const NeuronTable& neurons(std::size_t model) const { return tables_[model]; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
   double step() const { return step_; }  // in the unit of the file
+  // What a file can hold.
+  double low() const { return type_ == at::kByte ? 0 : -full_; }
+  double high() const { return type_ == at::kByte ? full_ : full_ - 1; }
 
  private:
   // Draws what a climber is about: kind, provenance and terms.

@@ -148,6 +148,14 @@ TEST_F(DifferentialTest, ConstraintsShapeTheChange) {
     darker = darker || change.min().item<double>() < -1;
   }
   EXPECT_TRUE(darker);
+  for (const Climber& climber : climbed(*deepxplore("constraint=free"), 6).climbers) {
+    if (!climber.x.defined()) continue;
+    at::Tensor change = climber.x - climber.start->input.to(at::kFloat);
+    EXPECT_LT(change.min().item<double>(), 0) << "both ways";
+    EXPECT_GT(change.max().item<double>(), 0) << "both ways";
+    EXPECT_GE(climber.x.min().item<double>(), 0);
+    EXPECT_LE(climber.x.max().item<double>(), 255);
+  }
 }
 
 TEST_F(DifferentialTest, WhatIsFoundDividesTheModels) {
@@ -278,7 +286,7 @@ TEST_F(DifferentialTest, FilesAndOptionsAreLookedAt) {
   };
   says("deepxplore", "--with");
   says("deepxplore:with=" + (folder_ / "none.onnx").string(), "none.onnx");
-  says("deepxplore:with=" + b + ",constraint=dark", "light, occl, blackout");
+  says("deepxplore:with=" + b + ",constraint=dark", "light, occl, blackout, free");
   says("deepxplore:with=" + b + ",constraint=(light,light)", "light, occl, blackout");
   says("dlfuzz:strategy=(often,rarely)", "often, seldom, weights, near");
   testing::random_lenet(1, 5)->save(folder_ / "five.onnx");

@@ -96,7 +96,7 @@ class DlFuzz : public Differential {
     auto* x = climber.x.data_ptr<float>();
     auto length = static_cast<float>(step());
     for (std::size_t i = 0; i < direction.size(); ++i) x[i] += length * direction[i];
-    climber.x.clamp_(full() == 255 ? 0 : -full(), full() == 255 ? full() : full() - 1);
+    climber.x.clamp_(low(), high());
   }
 
   bool worth_showing(const Climber& climber, const at::Tensor& shown) const override {

@@ -25,6 +25,11 @@
 namespace galvani {
 namespace {
 
+// The heap is kept as it is (base/runtime), and the pieces of a large pool would leave ever more holes in it.
+void release_holes() {
+  malloc_trim(0);
+}
+
 class Stopwatch {
  public:
   explicit Stopwatch(double& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
@@ -144,7 +149,7 @@ class SelectionRun {
       }
       progress.advance(static_cast<std::int64_t>(end - begin));
       check_interrupt();
-      if (end < place.size()) malloc_trim(0);
+      if (end < place.size()) release_holes();
     }
     for (std::size_t i = 0; i < selectors_.size(); ++i) {
       if (needs_[i].sample > 0) selectors_[i]->finish_sample();
@@ -171,8 +176,7 @@ class SelectionRun {
       }
       progress.advance(n);
       check_interrupt();
-      // The heap is kept as it is (base/runtime), and the pieces of a large pool would leave ever more holes in it.
-      if (first + piece < pool_.size()) malloc_trim(0);
+      if (first + piece < pool_.size()) release_holes();
     }
   }
 

@@ -3352,6 +3352,12 @@ def _(w):
     picks = w.done("select", "tones.onnx", "--data", "tones/", "--by", "gini,nss", "--top", 5).out
     expect(".wav" in picks, picks)
     w.done("cover", "tones.onnx", "--data", "tones/", "--criteria", "nc", "--json")
+    w.done("train", "audionet", "--data", "tones/", "--optimizer", "adam:lr=0.003", "--epochs", 4, "--batch", 8, "--seed", 5, "-o", "others.onnx", "-q")
+    explored = ["fuzz", "tones.onnx", "--data", "tones/", "--method", "deepxplore", "--with", "others.onnx", "--seeds", 8, "--iterations", 8]
+    found = json.loads(w.done(*explored, "--generator", "deepxplore:step=0.001", "-o", "explored", "--json").out)
+    expect(found["mutants"] > 0 and found["faults"] > 0, "models of sounds come to differ")
+    expect("fail again" in w.done("replay", "explored").out, "from their files")
+    w.refused(2, *explored, "--generator", "deepxplore:constraint=light", "-o", "dark", names="must be one of free")
 
 
 topic("mishaps")

@@ -23,9 +23,9 @@ Json training_json(const CaptionerTraining& found, const std::string& output) {
   return {{"output", output},           {"neurons", found.neurons},
           {"held_out", found.held_out}, {"vocabulary", found.vocabulary},
           {"epochs", found.epochs},     {"loss", found.loss},
-          {"bleu", found.bleu},         {"bleu_shuffled", found.bleu_shuffled},
-          {"same", found.same},         {"attributes", attributes},
-          {"seconds", found.seconds}};
+          {"bleu", found.bleu},         {"bleu_likeliest", found.bleu_likeliest},
+          {"same", found.same},         {"bleu_shuffled", found.bleu_shuffled},
+          {"seconds", found.seconds},   {"attributes", attributes}};
 }
 
 void print_training(const CaptionerTraining& found, const std::string& output) {

@@ -282,6 +282,34 @@ def panels_svg(title, panels, x_label, columns=3, width=300, height=190):
     return "\n".join(out) + "\n"
 
 
+def bars_svg(title, panels, width=340, line=17):
+    """panels: [(name, [(bar's name, value above 0), ...]), ...], side by side on one logarithmic scale; the shortest bar is on top."""
+    values = [value for _, bars in panels for _, value in bars]
+    low, high = 10 ** math.floor(math.log10(min(values))), 10 ** math.ceil(math.log10(max(values) * 1.0001))
+    top, longest = 50, max(len(bars) for _, bars in panels)
+    total_width, total_height = len(panels) * width + 20, top + longest * line + 40
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total_width} {total_height}" width="{total_width}" height="{total_height}" '
+           'font-family="sans-serif" font-size="11">', f'<rect width="{total_width}" height="{total_height}" fill="white"/>',
+           f'<text x="14" y="22" font-size="15" font-weight="bold">{escape(title)}</text>']
+    for index, (name, bars) in enumerate(panels):
+        left, long = index * width + 74, width - 140
+        out.append(f'<text x="{left}" y="44" font-weight="bold">{escape(name)}</text>')
+
+        def at(value):
+            return left + math.log10(value / low) / math.log10(high / low) * long
+        power = low
+        while power < high * 1.01:
+            out.append(f'<line x1="{at(power):.1f}" y1="{top}" x2="{at(power):.1f}" y2="{top + longest * line}" stroke="#e4e4e4"/>'
+                       f'<text x="{at(power):.1f}" y="{top + longest * line + 14}" text-anchor="middle" fill="#444">{power:g}</text>')
+            power *= 10
+        for i, (bar, value) in enumerate(sorted(bars, key=lambda b: b[1])):
+            y = top + i * line
+            out.append(f'<text x="{left - 5}" y="{y + 13}" text-anchor="end">{escape(bar)}</text>'
+                       f'<rect x="{left}" y="{y + 3}" width="{max(at(value) - left, 1):.1f}" height="{line - 5}" fill="{COLOURS[0]}"/>'
+                       f'<text x="{at(value) + 4:.1f}" y="{y + 13}" fill="#444">{value:.3g}</text>')
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
 def dash(i):
     return ' stroke-dasharray="5 3"' if i else ""
 

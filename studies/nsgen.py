@@ -35,6 +35,8 @@ class Amounts:
     guides: tuple       # of table 3
     repair: tuple       # epochs, clean images; nothing: table 13 is left out
     repaired_with: tuple = ("nsgen", "nlc", "random")
+    mapped: tuple = ("kmnc", "dsc", "nlc", "random", "nsgen")  # of figure 8
+    captioner: tuple = (2000, 12)  # of table 7: neurons, epochs at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Subject:
     amounts: Amounts
     parts: str           # which tables: letters of TABLES
     given: str = ""      # a model that is not trained here
+    spec: str = ""       # of the model that is; its name will do
+    photos: str = ""     # a folder in place of data with parts for training and testing; it has no labels but the model's own
 
     @property
     def place(self):
@@ -57,11 +61,15 @@ class Subject:
 
     @property
     def train(self):
-        return f"{self.data}:train[0:{self.amounts.train}]"
+        return self.photos or f"{self.data}:train[0:{self.amounts.train}]"
 
     @property
     def tests(self):
-        return f"{self.data}:test[0:{self.amounts.tests}]"
+        return self.photos or f"{self.data}:test[0:{self.amounts.tests}]"
+
+    @property
+    def look(self):
+        return self.photos or f"{self.data}:train[0:{self.amounts.look}]"
 
     @property
     def onnx(self):
@@ -69,7 +77,7 @@ class Subject:
 
     @property
     def preprocessing(self):
-        return RESNET_PREPROCESSING if self.given else ()
+        return RESNET_PREPROCESSING if self.model == "resnet20" else ()
 
     @property
     def outputs_layer(self):
@@ -77,31 +85,41 @@ class Subject:
 
 
 TABLES = {"a": "guides", "b": "equal_time", "c": "equal_outputs", "d": "variants", "e": "encoders", "f": "layers", "g": "labels", "h": "thresholds",
-          "i": "counts", "j": "repaired"}
-SINGLE = ("layers", "labels", "thresholds", "counts", "repaired")  # of the first seed alone
+          "i": "counts", "j": "repaired", "k": "map", "l": "captioner"}
+SINGLE = ("layers", "labels", "thresholds", "counts", "repaired", "map", "captioner")  # of the first seed alone
+LSTM = ((128, 512), (128, 128), (128, 256), (128, 1024), (64, 512), (256, 512), (512, 512))  # of table 7: numbers a word, width of the decoder
 SMOKE = Amounts(train=1500, epochs=2, look=150, tests=150, seeds=30, energy=4, iterations=16, outputs=10, time="1s", share="0.5%",
-                shares=("0.5%", "1%"), flow="steps=3", layers=(1,), counts=(1, 5), guides=("nc", "nlc"), repair=(1, 100), repaired_with=("nsgen", "random"))
+                shares=("0.5%", "1%"), flow="steps=3", layers=(1,), counts=(1, 5), guides=("nc", "nlc"), repair=(1, 100), repaired_with=("nsgen", "random"),
+                mapped=("nlc", "nsgen"), captioner=(40, 1))
 SMALL = Amounts(train=20000, epochs=5, look=2000, tests=2000, seeds=500, energy=16, iterations=400, outputs=200, time="15s", share="0.1%",
                 shares=("0.1%", "0.2%", "0.3%"), flow="steps=16,rule=trapezoid", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20),
-                guides=("nc", "kmnc", "nbc", "snac", "tknc", "cc", "nlc"), repair=(3, 2000))
+                guides=COVERAGE, repair=(3, 2000))
 SMALL_COLOUR = dataclasses.replace(SMALL, look=1000, tests=1000, seeds=300, energy=8, iterations=120, outputs=60, time="30s", share="0.1%",
-                                   shares=("0.1%",), guides=("nc", "kmnc", "nlc"), layers=(1, 3), counts=(1, 15), repair=())
+                                   shares=("0.1%",), layers=(1, 3), counts=(1, 15), repair=())
+SMALL_VGG = dataclasses.replace(SMALL_COLOUR, train=50000, epochs=6)
+SMALL_MOBILENET = dataclasses.replace(SMALL_COLOUR, epochs=6)
+PHOTOS = dataclasses.replace(SMALL_COLOUR, seeds=60, energy=4, iterations=24, share="8%", shares=("8%",), flow="steps=8,rule=trapezoid", guides=("nc", "kmnc", "nlc"),
+                             mapped=("kmnc", "nlc", "random", "nsgen"))
 PAPER = Amounts(train=60000, epochs=10, look=60000, tests=10000, seeds=1000, energy=64, iterations=10000, outputs=1000, time="6h", share="1%",
                 shares=("1%", "2%", "3%", "4%", "5%"), flow="steps=50", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20), guides=COVERAGE,
                 repair=(10, 10000))
 
 
-def subjects(scale, resnet20):
+def subjects(scale, resnet20, imagenet, photos):
     if scale == "smoke":
-        return [Subject("digits", "lenet5", seed, SMOKE, parts) for seed, parts in ((1, "abcdefghij"), (2, "a"))]
-    repeats = 5
+        return [Subject("digits", "lenet5", seed, SMOKE, parts) for seed, parts in ((1, "abcdefghijkl"), (2, "a"))]
+    repeats = range(1, 6)
     if scale == "small":
-        colour = [Subject("cifar10", "resnet20", seed, SMALL_COLOUR, "abcdhi" if seed == 1 else "abcd", resnet20)
-                  for seed in range(1, repeats + 1) if resnet20]
-        return colour + [Subject("mnist", "lenet5", seed, SMALL, "abcdefghij" if seed == 1 else "abcde") for seed in range(1, repeats + 1)]
+        found = [Subject("cifar10", "resnet20", seed, SMALL_COLOUR, "abcdhik" if seed == 1 else "abcd", resnet20) for seed in repeats if resnet20]
+        found += [Subject("mnist", "lenet5", seed, SMALL, "abcdefghijkl" if seed == 1 else "abcde") for seed in repeats]
+        found += [Subject("cifar10", "vgg16", seed, SMALL_VGG, "acdhk" if seed == 1 else "acd", spec="vgg16:bn=true,head=linear,width=16") for seed in repeats]
+        found += [Subject("cifar10", "mobilenet_v2", seed, SMALL_MOBILENET, "acdh" if seed == 1 else "acd", spec="mobilenet_v2:width=0.25") for seed in repeats]
+        return found + [Subject("photos", "imagenet", seed, PHOTOS, "adhk" if seed == 1 else "ad", imagenet, photos=photos) for seed in repeats if imagenet and photos]
     colour = dataclasses.replace(PAPER, train=50000, look=50000)
-    return [Subject("mnist", "lenet5", seed, PAPER, "abcdefghij") for seed in range(1, repeats + 1)] + \
-           [Subject("cifar10", "resnet20", seed, colour, "abcdefghij", resnet20) for seed in range(1, repeats + 1) if resnet20]
+    return [Subject("mnist", "lenet5", seed, PAPER, "abcdefghijkl") for seed in repeats] + \
+           [Subject("cifar10", "resnet20", seed, colour, "abcdefghijk", resnet20) for seed in repeats if resnet20] + \
+           [Subject("cifar10", model, seed, colour, "abcdefghk", spec=spec) for seed in repeats for model, spec in (("vgg16", "vgg16:bn=true"), ("mobilenet_v2", ""))] + \
+           [Subject("photos", "imagenet", seed, PAPER, "abcdfghk", imagenet, photos=photos) for seed in repeats if imagenet and photos]
 
 
 class Measurements:
@@ -114,19 +132,19 @@ class Measurements:
         return self.study.step(f"{subject.place}/{name}", verb, model or subject.onnx, *arguments, *subject.preprocessing, "--seed", 1,
                                output=output, writes=writes)
 
-    def step(self, subject, name, verb, *arguments, output=None, model=None):
+    def step(self, subject, name, verb, *arguments, output=None, writes=(), model=None):
         return self.study.step(f"{subject.name}/{name}", verb, model or subject.onnx, *arguments, *subject.preprocessing, "--seed",
-                               subject.seed, output=output)
+                               subject.seed, output=output, writes=writes)
 
     def prepare(self, subject):
         """The model, what its neurons see, and the thresholds of all that is compared."""
         amounts = subject.amounts
         if subject.given:
-            accuracy = self.shared(subject, "model", "predict", "--data", subject.tests)["accuracy"]
+            accuracy = self.shared(subject, "model", "predict", "--data", subject.tests).get("accuracy")
         else:
             accuracy = self.shared(subject, "model", "train", "--data", subject.train, "--test", subject.tests, "--epochs", amounts.epochs,
-                                   output=".onnx", model=subject.model)["accuracy"]
-        described = self.shared(subject, "neurons", "describe", "--data", f"{subject.data}:train[0:{amounts.look}]", output=".out.json")
+                                   output=".onnx", model=subject.spec or subject.model)["accuracy"]
+        described = self.shared(subject, "neurons", "describe", "--data", subject.look, output=".out.json")
         found = {option: self.calibrated(subject, option) for option in self.options(subject)}
         return {"accuracy": accuracy, "neurons": described["neurons"], "named": described["named"], "thresholds": found}
 
@@ -216,10 +234,23 @@ class Measurements:
         found = {}
         for describer in ("dissect", "formula"):
             for count in subject.amounts.counts:
-                said = self.shared(subject, f"outputs-{describer}-{count}", "describe", "--data", f"{subject.data}:train[0:{subject.amounts.look}]",
+                said = self.shared(subject, f"outputs-{describer}-{count}", "describe", "--data", subject.look,
                                    "--layers", subject.outputs_layer, "--count", count, "--describer", describer, output=".out.json")
                 found[f"{describer}, {count}"] = said["layers"][0]["words"]
         return found
+
+    # Figure 8: do guides find faults in different places, as the last layer sees them?
+    def map(self, subject):
+        picture = f"{subject.name}/map.svg"
+        said = self.step(subject, "map", "features", "--data", subject.tests, "--tests", *(f"{subject.name}/guide-{guide}" for guide in subject.amounts.mapped),
+                         "--most", 200, "--picture", picture, output=".csv", writes=(picture,))
+        return {"groups": said["groups"], "picture": self.study.work / picture}
+
+    # Table 7, on drawn scenes, whose sentences are known.
+    def captioner(self, subject):
+        neurons, epochs = subject.amounts.captioner
+        return {f"{embedding}, {hidden}": self.study.step(f"captioner/{embedding}-{hidden}", "train-captioner", "--neurons", neurons, "--epochs", epochs, "--embedding",
+                                                          embedding, "--hidden", hidden, "--seed", 1, output=".captioner") for embedding, hidden in LSTM}
 
     # Table 13: faults of one half of the tests mend the model; the other half and attacks on it say by how much.
     def repaired(self, subject):
@@ -256,10 +287,13 @@ def main():
     parser.add_argument("--resnet20", default=common.ROOT.parent / "shared/data/resnet20-cifar10.onnx",
                         help="a ResNet-20 of CIFAR-10 (default: ../shared/data/resnet20-cifar10.onnx); left out where there is none")
     parser.add_argument("--encoders", default="hash", help="of texts, for table 5: hash,glove,minilm (default: hash)")
+    parser.add_argument("--imagenet", default="", help="a network of ImageNet, such as `galvani model get mobilenet-imagenet` writes")
+    parser.add_argument("--photos", default="", help="a folder of photos for it; without the two this subject is left out")
     given = parser.parse_args()
     study, output = common.open_study("nsgen", given)
     resnet20 = str(given.resnet20) if common.pathlib.Path(given.resnet20).is_file() else ""
-    all_subjects = subjects(given.scale, resnet20)
+    imagenet, photos = (str(common.pathlib.Path(path).resolve()) if path else "" for path in (given.imagenet, given.photos))
+    all_subjects = subjects(given.scale, resnet20, imagenet, photos)
     measurements = Measurements(study, given.encoders.split(","))
     missing = {}
 

@@ -1,4 +1,5 @@
 """Tables and figures of the NSGen study."""
+import shutil
 import statistics
 
 import common
@@ -6,7 +7,7 @@ import common
 PARTS = {"setting": "Setting", "guides": "Guides (tables 3 and 4)", "equal_time": "At equal time", "equal_outputs": "At equal outputs (table 12)",
          "variants": "What is left out (table 11), and what remains of it", "encoders": "Text encoders (table 5)", "layers": "Layers (figure 6)",
          "labels": "Labels in the text (table 8)", "thresholds": "Thresholds (table 9) and faults (figure 7)", "counts": "Pictures a neuron (table 6)",
-         "repaired": "Repair (table 13)"}
+         "repaired": "Repair (table 13)", "map": "Where faults lie (figure 8)", "captioner": "Width of the captioner (table 7)"}
 COLUMNS = ["guide", ">faults / outputs", ">RFT", ">FRE (s)", ">#Classes", ">OI", ">all faults", ">mutants", ">passes"]
 
 
@@ -69,7 +70,7 @@ def setting(study, scale, found, missing):
     for subject, result in found["prepare"]:
         a = subject.amounts
         usual = result["thresholds"][""]
-        rows.append([subject.place, f"{result['accuracy'] * 100:.2f}%", f"{result['named']} of {result['neurons']}", a.look, a.seeds, a.energy,
+        rows.append([subject.place, f"{result['accuracy'] * 100:.2f}%" if result["accuracy"] else "(no labels)", f"{result['named']} of {result['neurons']}", a.look, a.seeds, a.energy,
                      a.iterations, a.flow, f"{usual['tau']:.4f}"])
     text = f"Scale `{scale}`.\n\n" + common.table(
         ["subject", ">accuracy", ">neurons named", ">looked at with", ">seeds", ">mutants a pick", ">picks", "conductance", ">threshold"], rows)
@@ -89,6 +90,47 @@ def layers_figure(entries, output):
         return []
     (output / "nsgen-layers.svg").write_text(common.panels_svg("Faults by layers in a path", panels, "layers"))
     return ["nsgen-layers.svg"]
+
+
+def seconds_figure(entries, output):
+    """Figure 5: seconds a fault of every guide, on a logarithmic scale."""
+    panels = []
+    for place, runs in places(entries).items():
+        bars = {}
+        for _, result in runs:
+            for guide, values in result.items():
+                bars.setdefault(guide, []).append(values["fre"] or 0)
+        panels.append((place, [(guide, statistics.mean(values)) for guide, values in bars.items() if statistics.mean(values) > 0]))
+    if not panels:
+        return []
+    (output / "nsgen-seconds.svg").write_text(common.bars_svg("Seconds a fault that is kept", panels))
+    return ["nsgen-seconds.svg"]
+
+
+def map_table(entries):
+    """Of a group's nearest neighbours, the share in every group."""
+    text = ""
+    for subject, result in entries:
+        names = ["tests", *subject.amounts.mapped]
+        rows = [[name, group["inputs"], *(f"{share * 100:.0f}%" for share in group["neighbours_in"])] for name, group in zip(names, result["groups"])]
+        text += f"\n{subject.place}:\n\n" + common.table(["faults of", ">points", *(f">near {name}" for name in names)], rows) + "\n"
+    return text
+
+
+def map_pictures(entries, output):
+    names = []
+    for subject, result in entries:
+        names.append(f"nsgen-map-{subject.place}.svg")
+        shutil.copyfile(result["picture"], output / names[-1])
+    return names
+
+
+def captioner(entries):
+    rows = [[*case.split(", "), f"{said['bleu']:.3f}", f"{said['bleu_likeliest']:.3f}", f"{said['bleu_shuffled']:.3f}", f"{said['same'] * 100:.1f}%",
+             *(f"{a['right'] * 100:.1f}%" for a in said["attributes"])] for _, result in entries for case, said in result.items()]
+    names = [a["name"] for _, result in entries for said in result.values() for a in said["attributes"]][:len(rows[0]) - 6] if rows else []
+    return common.table([">numbers a word", ">width of the decoder", ">BLEU", ">likeliest sentence", ">sentences of others", ">the very sentence",
+                         *(f">{name}" for name in names)], rows)
 
 
 def thresholds(entries):
@@ -140,12 +182,17 @@ def long_rows(found):
     for subject, result in found["repaired"]:
         for case, values in result.items():
             rows += [["repaired", subject.place, subject.seed, case, measure, value] for measure, value in values.items()]
+    for subject, result in found["map"]:
+        for name, group in zip(("tests", *subject.amounts.mapped), result["groups"]):
+            rows += [["map", subject.place, subject.seed, name, measure, group[measure]] for measure in ("same_label", "same_verdict")]
+    for subject, result in found["captioner"]:
+        rows += [["captioner", subject.place, subject.seed, case, measure, said[measure]] for case, said in result.items() for measure in ("bleu", "bleu_shuffled", "same")]
     return rows
 
 
 def write(study, output, scale, found, missing):
     common.write_csv(output / "nsgen.csv", ["table", "subject", "seed", "case", "measure", "value"], long_rows(found))
-    images = layers_figure(found["layers"], output)
+    images = {"layers": layers_figure(found["layers"], output), "guides": seconds_figure(found["guides"], output), "map": map_pictures(found["map"], output)}
     contents = {
         "setting": setting(study, scale, found, missing),
         "guides": campaigns(found["guides"]) + compared(study, "guides", found["guides"], "nlc") + compared(study, "guides", found["guides"], "random"),
@@ -158,5 +205,5 @@ def write(study, output, scale, found, missing):
             for variant in ("label alone", "neurons alone", "without words", "without choice")),
         "encoders": campaigns(found["encoders"], "encoder"), "layers": campaigns(found["layers"], "layers"),
         "labels": campaigns(found["labels"], "labels"), "thresholds": thresholds(found["thresholds"]), "counts": counts(found["counts"]),
-        "repaired": repaired(found["repaired"])}
-    common.fill(output / "nsgen.md", "NSGen", PARTS, contents, {"layers": images})
+        "repaired": repaired(found["repaired"]), "map": map_table(found["map"]), "captioner": captioner(found["captioner"])}
+    common.fill(output / "nsgen.md", "NSGen", PARTS, contents, images)

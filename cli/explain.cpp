@@ -32,7 +32,7 @@ struct ExplainFlags {
   std::vector<std::string> inputs;
   std::int64_t fault = 0;
   std::string describe;
-  std::string guide = "nsgen";
+  std::string guide = "nsgen:steps=200,rule=trapezoid";
   std::string layers = "5";
   std::string target;
   std::string output;
@@ -217,7 +217,7 @@ void add_explain_verb(Verb& app, Common& common) {
   verb.add_option("--describe", flags->describe, "file of 'galvani describe' (default: the last one of this model)");
   verb.add_option("--layers", flags->layers, "where nothing is described: how many convolutions, or layers by name")
       .show_default();
-  verb.add_option("--guide", flags->guide, "nsgen with other options of paths, such as nsgen:steps=200").show_default();
+  verb.add_option("--guide", flags->guide, "nsgen with other options of paths, such as nsgen:steps=50").show_default();
   verb.add_option("--target", flags->target,
                   "the class whose score is followed (default: what the input is taken for); of a fault also 'label'");
   verb.add_option("-o,--output", flags->output, "picture to write: .png, .svg or .html");

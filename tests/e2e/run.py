@@ -3060,6 +3060,8 @@ def _(w):
     expect("a photo of a " in result.out and "conv1" in result.out and "conv2" in result.out, result.out)
     data = json.loads(w.done("explain", "eight.onnx", "./why.png", "--describe", "neurons.json", "--target", 3, "--json").out)
     expect_equal([data["inputs"][0]["target"], len(data["inputs"][0]["path"])], ["3", 2], "target and path")
+    for step in data["inputs"][0]["path"]:
+        expect(abs(step["share_of_layer"] - 1) < 0.01, f"what flows through a layer is not the rise of the score: {step}")
     fault = json.loads(w.done("faults", "nsgen-run", "--json").out)["faults"][0]["id"]
     pair = json.loads(w.done("explain", "nsgen-run", "--fault", fault, "--describe", "neurons.json", "-o", "fault.svg", "--json").out)
     expect(len(pair["inputs"]) == 2 and pair["similarity"] < 1 and "parts_at" in pair, f"{pair}")

@@ -5,13 +5,48 @@
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include "model/graph_tools.h"
+#include "model/input_gradient.h"
 
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kNarrow = 4;  // beyond, oneDNN is faster
+constexpr std::int64_t kNarrow = InputGradient::kMostChannels;  // beyond, oneDNN is faster
+constexpr std::int64_t kMostMargin = std::int64_t{1} << 18;     // numbers: what a core has at hand
 
 using torch::autograd::AutogradContext;
+
+using Numbers = std::vector<std::int64_t>;
+
+// Our own loops, for what they can do; nothing otherwise.
+at::Tensor direct_gradient(const at::Tensor& gradient, const at::Tensor& weight, const Numbers& size,
+                           const Numbers& stride, const Numbers& padding, const Numbers& dilation,
+                           std::int64_t groups) {
+  const Numbers one = {1, 1};
+  if (stride != one || dilation != one || groups != 1 || gradient.dim() != 4 || gradient.scalar_type() != at::kFloat ||
+      weight.scalar_type() != at::kFloat || weight.size(1) > kNarrow || padding[0] >= weight.size(2) ||
+      padding[1] >= weight.size(3))
+    return {};
+  at::Tensor from = gradient.contiguous(), kernel = weight.contiguous();
+  at::Tensor result = at::empty({from.size(0), kernel.size(1), size[0], size[1]}, at::kFloat);
+  InputGradient loops{};
+  loops.of_output = from.data_ptr<float>();
+  loops.weight = kernel.data_ptr<float>();
+  loops.of_input = result.data_ptr<float>();
+  loops.count = from.size(0);
+  loops.outputs = kernel.size(0);
+  loops.channels = kernel.size(1);
+  loops.height = size[0];
+  loops.width = size[1];
+  loops.kernel_height = kernel.size(2);
+  loops.kernel_width = kernel.size(3);
+  loops.top = padding[0];
+  loops.left = padding[1];
+  if (loops.padded_numbers() > kMostMargin) return {};
+  at::Tensor padded = at::zeros({loops.padded_numbers()}, at::kFloat);
+  loops.padded = padded.data_ptr<float>();
+  loops.compute();
+  return result;
+}
 
 class NarrowConvolution : public torch::autograd::Function<NarrowConvolution> {
  public:
@@ -32,8 +67,11 @@ class NarrowConvolution : public torch::autograd::Function<NarrowConvolution> {
                                                  const torch::autograd::variable_list& gradients) {
     at::Tensor weight = context->get_saved_variables()[0];
     auto list = [&](const char* name) { return context->saved_data[name].toIntVector(); };
-    std::vector<std::int64_t> stride = list("stride"), padding = list("padding"), dilation = list("dilation"),
-                              size = list("size"), rest(2);
+    Numbers stride = list("stride"), padding = list("padding"), dilation = list("dilation"), size = list("size"),
+            rest(2);
+    std::int64_t groups = context->saved_data["groups"].toInt();
+    at::Tensor direct = direct_gradient(gradients[0], weight, size, stride, padding, dilation, groups);
+    if (direct.defined()) return {direct, {}, {}, {}, {}, {}, {}};
     // Rows and columns at the end that no window reached.
     for (std::size_t axis = 0; axis < 2; ++axis) {
       auto dim = static_cast<std::int64_t>(axis);
@@ -41,7 +79,7 @@ class NarrowConvolution : public torch::autograd::Function<NarrowConvolution> {
       rest[axis] = size[axis] + 2 * padding[axis] - window - (gradients[0].size(dim - 2) - 1) * stride[axis];
     }
     at::Tensor of_input = at::conv_transpose2d(gradients[0], weight, {}, stride, padding, rest,
-                                               context->saved_data["groups"].toInt(), dilation);
+                                               groups, dilation);
     return {of_input, {}, {}, {}, {}, {}, {}};
   }
 };

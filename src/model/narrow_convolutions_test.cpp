@@ -14,7 +14,10 @@ TEST(NarrowConvolution, HasTheGradientOfTheConvolution) {
   };
   at::manual_seed(4);
   for (const Case& c :
-       {Case{1, 1, 28, 28, {5, 5}, {1, 1}, {2, 2}, {1, 1}}, Case{3, 1, 33, 20, {3, 5}, {2, 3}, {1, 0}, {1, 1}},
+       {Case{1, 1, 28, 28, {5, 5}, {1, 1}, {2, 2}, {1, 1}}, Case{1, 1, 28, 28, {5, 5}, {1, 1}, {0, 0}, {1, 1}},
+        Case{3, 1, 32, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, Case{2, 1, 9, 70, {4, 2}, {1, 1}, {3, 1}, {1, 1}},
+        Case{4, 1, 33, 5, {1, 5}, {1, 1}, {0, 3}, {1, 1}}, Case{1, 1, 12, 11, {3, 3}, {1, 1}, {3, 3}, {1, 1}},
+        Case{1, 1, 600, 600, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, Case{3, 1, 33, 20, {3, 5}, {2, 3}, {1, 0}, {1, 1}},
         Case{4, 2, 17, 18, {3, 3}, {2, 2}, {2, 3}, {2, 3}}, Case{2, 1, 9, 8, {4, 2}, {5, 3}, {0, 0}, {1, 1}}}) {
     at::Tensor x = at::randn({3, c.channels, c.height, c.width}), bias = at::randn({6});
     at::Tensor weight = at::randn({6, c.channels / c.groups, c.kernel[0], c.kernel[1]});

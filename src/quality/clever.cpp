@@ -29,7 +29,7 @@ at::Tensor dual_lengths(const at::Tensor& gradients, CleverNorm norm) {
     case CleverNorm::l1:
       return flat.abs().amax(2);
     case CleverNorm::l2:
-      return at::sqrt((flat * flat).sum(2));
+      return flat.norm(2, {2});
     case CleverNorm::linf:
       return flat.abs().sum(2);
   }

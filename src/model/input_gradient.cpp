@@ -1,0 +1,111 @@
+#include "model/input_gradient.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace galvani {
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kVectors = 2;
+constexpr std::int64_t kBlock = kLanes * kVectors;  // numbers of a row that are summed up together
+constexpr std::int64_t kMostRows = 4;
+
+using Vector = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(alignof(float)), may_alias));
+
+// Sums that do not wait for each other, as many as registers hold.
+constexpr std::int64_t rows_of(std::int64_t channels) {
+  return channels == 1 ? kMostRows : channels == 4 ? 1 : 2;
+}
+
+// The convolution backwards is one with the kernel turned around, over what came out and a margin of zeros.
+template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
+[[gnu::always_inline]] inline void block(const InputGradient& g, std::int64_t y, std::int64_t x, float* sums) {
+  Vector sum[kChannels][kRows][kVectors] = {};
+  std::int64_t width = g.padded_width(), plane = g.padded_height() * width, kernel = g.kernel_height * g.kernel_width;
+  for (std::int64_t o = 0; o < g.outputs; ++o) {
+    const float* weight = g.weight + o * kChannels * kernel;
+    const float* from = g.padded + o * plane + y * width + x;
+    for (std::int64_t ky = 0; ky < g.kernel_height; ++ky) {
+      for (std::int64_t kx = 0; kx < g.kernel_width; ++kx) {
+        const float* at = from + (g.kernel_height - 1 - ky) * width + (g.kernel_width - 1 - kx);
+        for (std::int64_t r = 0; r < kRows; ++r) {
+          for (std::int64_t v = 0; v < kVectors; ++v) {
+            Vector value = *reinterpret_cast<const Vector*>(at + r * width + v * kLanes);
+            for (std::int64_t c = 0; c < kChannels; ++c)
+              sum[c][r][v] += value * weight[c * kernel + ky * g.kernel_width + kx];
+          }
+        }
+      }
+    }
+  }
+  std::memcpy(sums, sum, sizeof sum);
+}
+
+template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
+[[gnu::always_inline]] inline void all_samples(const InputGradient& g) {
+  std::int64_t width = g.padded_width(), plane = g.padded_height() * width;
+  std::int64_t top = g.kernel_height - 1 - g.top, left = g.kernel_width - 1 - g.left;
+  std::int64_t out_height = g.out_height(), out_width = g.out_width();
+  float sums[kChannels * kRows * kBlock];
+  for (std::int64_t i = 0; i < g.count; ++i) {
+    const float* from = g.of_output + i * g.outputs * out_height * out_width;
+    for (std::int64_t o = 0; o < g.outputs; ++o) {
+      for (std::int64_t y = 0; y < out_height; ++y)
+        std::copy_n(from + (o * out_height + y) * out_width, out_width, g.padded + o * plane + (top + y) * width + left);
+    }
+    float* to = g.of_input + i * kChannels * g.height * g.width;
+    for (std::int64_t y = 0; y < g.height; y += kRows) {
+      for (std::int64_t x = 0; x < g.width; x += kBlock) {
+        block<kChannels>(g, y, x, sums);
+        for (std::int64_t c = 0; c < kChannels; ++c) {
+          for (std::int64_t r = 0; r < std::min(kRows, g.height - y); ++r)
+            std::copy_n(sums + (c * kRows + r) * kBlock, std::min(kBlock, g.width - x),
+                        to + (c * g.height + y + r) * g.width + x);
+        }
+      }
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void compute_all(const InputGradient& g) {
+  switch (g.channels) {
+    case 1:
+      return all_samples<1>(g);
+    case 2:
+      return all_samples<2>(g);
+    case 3:
+      return all_samples<3>(g);
+    default:
+      return all_samples<4>(g);
+  }
+}
+
+#ifdef __x86_64__
+[[gnu::target("avx512f")]] void compute_wide(const InputGradient& g) {
+  compute_all(g);
+}
+[[gnu::target("avx2,fma")]] void compute_half_wide(const InputGradient& g) {
+  compute_all(g);
+}
+#endif
+
+}  // namespace
+
+std::int64_t InputGradient::padded_height() const {
+  return (height + kMostRows - 1) / kMostRows * kMostRows + kernel_height - 1;
+}
+
+std::int64_t InputGradient::padded_width() const {
+  return (width + kBlock - 1) / kBlock * kBlock + kernel_width - 1;
+}
+
+void InputGradient::compute() const {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx512f")) return compute_wide(*this);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return compute_half_wide(*this);
+#endif
+  compute_all(*this);
+}
+
+}  // namespace galvani

@@ -158,7 +158,12 @@ class Study:
                                    text=True)
         with self._lock:
             self._running.add(process)
-        out, err = process.communicate()
+        try:
+            out, err = process.communicate()
+        except KeyboardInterrupt:  # by SIGTERM, the program has not heard of it
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            raise
         with self._lock:
             self._running.discard(process)
         return process.returncode, out, err

@@ -113,8 +113,8 @@ def subjects(scale, resnet20, imagenet, photos):
         found = [Subject("cifar10", "resnet20", seed, SMALL_COLOUR, "abcdhik" if seed == 1 else "abcd", resnet20) for seed in repeats if resnet20]
         found += [Subject("mnist", "lenet5", seed, SMALL, "abcdefghijkl" if seed == 1 else "abcde") for seed in repeats]
         found += [Subject("cifar10", "vgg16", seed, SMALL_VGG, "acdhk" if seed == 1 else "acd", spec="vgg16:bn=true,head=linear,width=16") for seed in repeats]
-        found += [Subject("cifar10", "mobilenet_v2", seed, SMALL_MOBILENET, "acdh" if seed == 1 else "acd", spec="mobilenet_v2:width=0.25") for seed in repeats]
-        return found + [Subject("photos", "imagenet", seed, PHOTOS, "adhk" if seed == 1 else "ad", imagenet, photos=photos) for seed in repeats if imagenet and photos]
+        found += [Subject("cifar10", "mobilenet_v2", seed, SMALL_MOBILENET, "ah" if seed == 1 else "a", spec="mobilenet_v2:width=0.25") for seed in repeats]
+        return found + [Subject("photos", "imagenet", seed, PHOTOS, "ahk" if seed == 1 else "a", imagenet, photos=photos) for seed in repeats if imagenet and photos]
     colour = dataclasses.replace(PAPER, train=50000, look=50000)
     return [Subject("mnist", "lenet5", seed, PAPER, "abcdefghijkl") for seed in repeats] + \
            [Subject("cifar10", "resnet20", seed, colour, "abcdefghijk", resnet20) for seed in repeats if resnet20] + \

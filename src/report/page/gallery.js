@@ -5,6 +5,7 @@
   const sureText = (fault) => faults.pred[fault] === none ? "" : percent(faults.sure[fault]);
 
   for (const note of data.notes) $("notes").append(element("p", "note", note));
+  if (data.sounds) for (const word of document.querySelectorAll("[data-sound]")) word.textContent = word.dataset.sound;
 
   // --- lineage: a tree of (parent, rule)
 
@@ -290,7 +291,7 @@
     walk.append(back, element("span", "hint", `${count(position + 1)} of ${count(chosen.length)}`), next);
     dialog.replaceChildren(close, verdict(element("h3", "", `Fault ${faults.id[fault]}: `), fault), canvas, captions, players,
       element("b", "", "Lineage"), steps, said, element("code", "", faults.file[fault]),
-      element("p", "hint", (kind & 2 ? "kept by the guide" : "not kept by the guide") + (kind & 1 ? "" : "; the same image was found before") +
+      element("p", "hint", (kind & 2 ? "kept by the guide" : "not kept by the guide") + (kind & 1 ? "" : `; the same ${data.sounds ? "sound" : "image"} was found before`) +
         (faults.cluster[fault] < 0 ? "" : `; in cluster ${faults.cluster[fault] + 1} of ${count(data.clusters[faults.cluster[fault]][0])}`)),
       walk);
     draw(canvas, fault);

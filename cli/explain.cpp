@@ -104,8 +104,10 @@ Json as_json(const Explanation& row) {
                      {"sure", step.sure},
                      {"share", step.share},
                      {"share_of_layer", step.whole}});
-  return {{"input", row.name},         {"verdict", row.verdict_name}, {"confidence", row.confidence},
-          {"target", row.target_name}, {"reasons", row.text},         {"path", steps}};
+  Json j = {{"input", row.name},         {"verdict", row.verdict_name}, {"confidence", row.confidence},
+            {"target", row.target_name}, {"reasons", row.text},         {"path", steps}};
+  if (!row.made_by.empty()) j["made_by"] = row.made_by;
+  return j;
 }
 
 std::string step_text(const ExplainedStep& step) {
@@ -123,7 +125,7 @@ void print(const Explanation& row) {
 void print_pair(const ExplainPicture& picture) {
   const Explanation& a = picture.rows[0];
   const Explanation& b = picture.rows[1];
-  say("{}: {} ({:.1f}%)\n{}: {} ({:.1f}%)\n", printable(a.name), a.verdict_name, a.confidence * 100, printable(b.name),
+  say("{}: {} ({:.1f}%)\n{} by {}: {} ({:.1f}%)\n", a.name, a.verdict_name, a.confidence * 100, b.name, b.made_by,
       b.verdict_name, b.confidence * 100);
   Table table({"layer", "original", "mutant", ""});
   std::int64_t where = parting(a, b);
@@ -173,7 +175,8 @@ void explain_fault(const Common& common, ExplainFlags& flags) {
                               fs::path(flags.model.model).lexically_normal().filename().string(),
                               reader.class_name(fault.label), reader.class_name(fault.predicted));
   std::string rules = fmt::format("{}", fmt::join(reader.lineage(fault).rules, ", "));
-  picture.rows = explain(*network, finder, images, {"original", "mutant: " + rules}, at::full({2}, target, at::kLong));
+  picture.rows = explain(*network, finder, images, {"original", "mutant"}, at::full({2}, target, at::kLong));
+  picture.rows[1].made_by = rules;
   picture.similarity = finder.similarity({{&picture.rows[0].path, &picture.rows[1].path}})[0];
   picture.compared = true;
   finish(common, flags, picture);

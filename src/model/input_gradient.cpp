@@ -52,7 +52,8 @@ template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
     const float* from = g.of_output + i * g.outputs * out_height * out_width;
     for (std::int64_t o = 0; o < g.outputs; ++o) {
       for (std::int64_t y = 0; y < out_height; ++y)
-        std::copy_n(from + (o * out_height + y) * out_width, out_width, g.padded + o * plane + (top + y) * width + left);
+        std::copy_n(from + (o * out_height + y) * out_width, out_width,
+                    g.padded + o * plane + (top + y) * width + left);
     }
     float* to = g.of_input + i * kChannels * g.height * g.width;
     for (std::int64_t y = 0; y < g.height; y += kRows) {

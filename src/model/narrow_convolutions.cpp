@@ -78,8 +78,7 @@ class NarrowConvolution : public torch::autograd::Function<NarrowConvolution> {
       std::int64_t window = dilation[axis] * (weight.size(2 + dim) - 1) + 1;
       rest[axis] = size[axis] + 2 * padding[axis] - window - (gradients[0].size(dim - 2) - 1) * stride[axis];
     }
-    at::Tensor of_input = at::conv_transpose2d(gradients[0], weight, {}, stride, padding, rest,
-                                               groups, dilation);
+    at::Tensor of_input = at::conv_transpose2d(gradients[0], weight, {}, stride, padding, rest, groups, dilation);
     return {of_input, {}, {}, {}, {}, {}, {}};
   }
 };

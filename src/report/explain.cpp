@@ -62,10 +62,11 @@ void draw_row(Drawing& drawing, const Explanation& row, int top, const Explanati
   int under = top + kTileSide + 18;
   drawing.text(kMargin, under, row.name, 14, kInk, true, Drawing::Anchor::start, kColumn - 12);
   bool other_target = row.target != row.verdict;
-  drawing.paragraph(kMargin, under + 20,
-                    fmt::format("taken for {} ({:.1f}%){}", row.verdict_name, row.confidence * 100,
-                                other_target ? "; the way of " + row.target_name : ""),
-                    13, other != nullptr && other->verdict != row.verdict ? kFaultInk : kSoftInk, kColumn - 14, 3);
+  drawing.paragraph(
+      kMargin, under + 20,
+      fmt::format("{}taken for {} ({:.1f}%){}", row.made_by.empty() ? "" : row.made_by + "; ", row.verdict_name,
+                  row.confidence * 100, other_target ? "; the way of " + row.target_name : ""),
+      13, other != nullptr && other->verdict != row.verdict ? kFaultInk : kSoftInk, kColumn - 14, 4);
   for (std::size_t i = 0; i < row.steps.size(); ++i) {
     const ExplainedStep& step = row.steps[i];
     int x = kMargin + (static_cast<int>(i) + 1) * kColumn;

@@ -27,6 +27,7 @@ struct ExplainedStep {
 struct Explanation {
   at::Tensor image;  // [C, H, W] uint8
   std::string name;
+  std::string made_by;  // rules, of a mutant
   std::int64_t verdict = 0;
   std::string verdict_name;
   double confidence = 0;

@@ -151,7 +151,7 @@ class Measurements:
     def options(self, subject):
         """Options of paths that a campaign is run with, besides the usual ones."""
         amounts = subject.amounts
-        every = {"": "", **{name: option for name, option in VARIANTS.items()}}
+        every = {"": "", **(VARIANTS if set("bcd") & set(subject.parts) else {})}
         if "e" in subject.parts:
             every.update({encoder: f"encoder={encoder}" for encoder in self.text_encoders if encoder != "hash"})
         if "f" in subject.parts:

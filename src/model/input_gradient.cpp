@@ -6,12 +6,25 @@
 namespace galvani {
 namespace {
 
-constexpr std::int64_t kLanes = 16;
-constexpr std::int64_t kVectors = 2;
-constexpr std::int64_t kBlock = kLanes * kVectors;  // numbers of a row that are summed up together
+constexpr std::int64_t kVectors = 2;  // of a row, that are summed up together
+constexpr std::int64_t kMostLanes = 16;
 constexpr std::int64_t kMostRows = 4;
 
-using Vector = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(alignof(float)), may_alias));
+// Numbers that one instruction works on; at any address.
+template <std::int64_t kLanes>
+struct Wide;
+template <>
+struct Wide<4> {
+  using Vector = float __attribute__((vector_size(16), aligned(4), may_alias));
+};
+template <>
+struct Wide<8> {
+  using Vector = float __attribute__((vector_size(32), aligned(4), may_alias));
+};
+template <>
+struct Wide<16> {
+  using Vector = float __attribute__((vector_size(64), aligned(4), may_alias));
+};
 
 // Sums that do not wait for each other, as many as registers hold.
 constexpr std::int64_t rows_of(std::int64_t channels) {
@@ -19,8 +32,10 @@ constexpr std::int64_t rows_of(std::int64_t channels) {
 }
 
 // The convolution backwards is one with the kernel turned around, over what came out and a margin of zeros.
-template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
+template <std::int64_t kLanes, std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
 [[gnu::always_inline]] inline void block(const InputGradient& g, std::int64_t y, std::int64_t x, float* sums) {
+  using Vector = typename Wide<kLanes>::Vector;
+  static_assert(sizeof(Vector) == kLanes * sizeof(float));
   Vector sum[kChannels][kRows][kVectors] = {};
   std::int64_t width = g.padded_width(), plane = g.padded_height() * width, kernel = g.kernel_height * g.kernel_width;
   for (std::int64_t o = 0; o < g.outputs; ++o) {
@@ -42,8 +57,9 @@ template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
   std::memcpy(sums, sum, sizeof sum);
 }
 
-template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
+template <std::int64_t kLanes, std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
 [[gnu::always_inline]] inline void all_samples(const InputGradient& g) {
+  constexpr std::int64_t kBlock = kLanes * kVectors;
   std::int64_t width = g.padded_width(), plane = g.padded_height() * width;
   std::int64_t top = g.kernel_height - 1 - g.top, left = g.kernel_width - 1 - g.left;
   std::int64_t out_height = g.out_height(), out_width = g.out_width();
@@ -58,7 +74,7 @@ template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
     float* to = g.of_input + i * kChannels * g.height * g.width;
     for (std::int64_t y = 0; y < g.height; y += kRows) {
       for (std::int64_t x = 0; x < g.width; x += kBlock) {
-        block<kChannels>(g, y, x, sums);
+        block<kLanes, kChannels>(g, y, x, sums);
         for (std::int64_t c = 0; c < kChannels; ++c) {
           for (std::int64_t r = 0; r < std::min(kRows, g.height - y); ++r)
             std::copy_n(sums + (c * kRows + r) * kBlock, std::min(kBlock, g.width - x),
@@ -69,25 +85,26 @@ template <std::int64_t kChannels, std::int64_t kRows = rows_of(kChannels)>
   }
 }
 
+template <std::int64_t kLanes>
 [[gnu::always_inline]] inline void compute_all(const InputGradient& g) {
   switch (g.channels) {
     case 1:
-      return all_samples<1>(g);
+      return all_samples<kLanes, 1>(g);
     case 2:
-      return all_samples<2>(g);
+      return all_samples<kLanes, 2>(g);
     case 3:
-      return all_samples<3>(g);
+      return all_samples<kLanes, 3>(g);
     default:
-      return all_samples<4>(g);
+      return all_samples<kLanes, 4>(g);
   }
 }
 
 #ifdef __x86_64__
 [[gnu::target("avx512f")]] void compute_wide(const InputGradient& g) {
-  compute_all(g);
+  compute_all<16>(g);
 }
 [[gnu::target("avx2,fma")]] void compute_half_wide(const InputGradient& g) {
-  compute_all(g);
+  compute_all<8>(g);
 }
 #endif
 
@@ -98,7 +115,8 @@ std::int64_t InputGradient::padded_height() const {
 }
 
 std::int64_t InputGradient::padded_width() const {
-  return (width + kBlock - 1) / kBlock * kBlock + kernel_width - 1;
+  constexpr std::int64_t kMost = kMostLanes * kVectors;
+  return (width + kMost - 1) / kMost * kMost + kernel_width - 1;
 }
 
 void InputGradient::compute() const {
@@ -106,7 +124,7 @@ void InputGradient::compute() const {
   if (__builtin_cpu_supports("avx512f")) return compute_wide(*this);
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return compute_half_wide(*this);
 #endif
-  compute_all(*this);
+  compute_all<4>(*this);
 }
 
 }  // namespace galvani

@@ -171,7 +171,8 @@ class Measurements:
     def campaign(self, subject, name, guide, *budget):
         """What came of a campaign whose picks end with the first mutant that is kept, as in the paper's loop."""
         profile = ("--train", subject.train) if guide in COVERAGE else ()
-        said = self.step(subject, name, "fuzz", "--data", subject.tests, *profile, "--guide", guide, "--generator", "mutate", "--scheduler",
+        labels = ("--labels", "model") if subject.photos else ()
+        said = self.step(subject, name, "fuzz", "--data", subject.tests, *labels, *profile, "--guide", guide, "--generator", "mutate", "--scheduler",
                          "decay", "--stop-at-kept", "--seeds", subject.amounts.seeds, "--energy", subject.amounts.energy, *budget, output="")
         return {key: said[key] for key in ("kept_faults", "outputs", "rft", "fre", "classes", "oi", "faults", "distinct_faults", "valid",
                                            "seconds", "covered", "coverable", "passes", "iterations")}

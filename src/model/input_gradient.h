@@ -1,6 +1,6 @@
-// The gradient of a convolution with respect to an input of few channels, in steps of one: what libraries, made for many
-// channels, are slow at. Compiled apart from everything else, for the widest registers the processor has; as with any
-// matrix product, last bits depend on the processor.
+// The gradient of a convolution with respect to an input of few channels, in steps of one: what libraries, made for
+// many channels, are slow at. Compiled apart from everything else, for the widest registers the processor has; as with
+// any matrix product, last bits depend on the processor.
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,7 @@ def setting(study, scale, found, missing):
     for subject, result in found["prepare"]:
         a = subject.amounts
         usual = result["thresholds"][""]
-        rows.append([subject.place, f"{result['accuracy'] * 100:.2f}%" if result["accuracy"] else "(no labels)", f"{result['named']} of {result['neurons']}", a.look, a.seeds, a.energy,
+        rows.append([subject.place, f"{result['accuracy'] * 100:.2f}%" if result["accuracy"] else "(no labels)", f"{result['named']} of {result['neurons']}", "all photos" if subject.photos else a.look, a.seeds, a.energy,
                      a.iterations, a.flow, f"{usual['tau']:.4f}"])
     text = f"Scale `{scale}`.\n\n" + common.table(
         ["subject", ">accuracy", ">neurons named", ">looked at with", ">seeds", ">mutants a pick", ">picks", "conductance", ">threshold"], rows)

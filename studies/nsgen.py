@@ -36,7 +36,7 @@ class Amounts:
     repair: tuple       # epochs, clean images; nothing: table 13 is left out
     repaired_with: tuple = ("nsgen", "nlc", "random")
     mapped: tuple = ("kmnc", "dsc", "nlc", "random", "nsgen")  # of figure 8
-    captioner: tuple = (2000, 12)  # of table 7: neurons, epochs at most
+    captioner: tuple = (1000, 8)  # of table 7: neurons, epochs at most
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,7 +85,9 @@ class MapDrawing {
   double scale_ = 1;
 };
 
-std::string legend(std::int64_t left, const std::vector<std::pair<std::string, std::string>>& entries) {
+// `bottom` becomes that of the last line, if it is below.
+std::string legend(std::int64_t left, const std::vector<std::pair<std::string, std::string>>& entries,
+                   std::int64_t& bottom) {
   std::string text;
   std::int64_t x = left, y = kMapTop + kMapSide + 20;
   for (const auto& [name, colour] : entries) {
@@ -98,6 +100,7 @@ std::string legend(std::int64_t left, const std::vector<std::pair<std::string, s
                         y - 4, colour, x + 13, y, escape_markup(name));
     x += width;
   }
+  bottom = std::max(bottom, y);
   return text;
 }
 
@@ -151,13 +154,7 @@ std::string feature_map_svg(const std::string& title, const std::vector<FeatureG
   std::int64_t left = kMapMargin, right = 2 * kMapMargin + kMapSide;
   at::Tensor labels = joined(groups, &FeatureGroup::labels).contiguous();
   const auto* label = labels.data_ptr<std::int64_t>();
-  std::int64_t width = 3 * kMapMargin + 2 * kMapSide, height = kMapTop + kMapSide + 64;
-  std::string text = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n"
-      "<text x=\"{2}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{3}</text>\n",
-      width, height, kMapMargin, escape_markup(title));
-  text += drawing.frame(left, "by group") + drawing.frame(right, "by label");
+  std::string text = drawing.frame(left, "by group") + drawing.frame(right, "by label");
   std::vector<std::pair<std::string, std::string>> of_groups, of_classes;
   std::size_t first = 0;
   std::set<std::int64_t> seen;
@@ -177,7 +174,14 @@ std::string feature_map_svg(const std::string& title, const std::vector<FeatureG
                               class_colour(one, classes.size()));
     }
   }
-  return text + legend(left, of_groups) + legend(right, of_classes) + "</svg>\n";
+  std::int64_t width = 3 * kMapMargin + 2 * kMapSide, bottom = 0;
+  text += legend(left, of_groups, bottom) + legend(right, of_classes, bottom);
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
+             "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n"
+             "<text x=\"{2}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{3}</text>\n",
+             width, bottom + kMapMargin, kMapMargin, escape_markup(title)) +
+         text + "</svg>\n";
 }
 
 }  // namespace galvani

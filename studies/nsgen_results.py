@@ -1,5 +1,5 @@
 """Tables and figures of the NSGen study."""
-import shutil
+import pathlib
 import statistics
 
 import common
@@ -121,7 +121,10 @@ def map_pictures(entries, output):
     names = []
     for subject, result in entries:
         names.append(f"nsgen-map-{subject.place}.svg")
-        shutil.copyfile(result["picture"], output / names[-1])
+        text = result["picture"].read_text()
+        for path in (subject.given, subject.photos):  # without the folders of this machine
+            text = text.replace(path, pathlib.Path(path).name) if path else text
+        (output / names[-1]).write_text(text)
     return names
 
 

@@ -102,7 +102,7 @@ PHOTOS = dataclasses.replace(SMALL_COLOUR, seeds=60, energy=4, iterations=24, sh
                              mapped=("kmnc", "nlc", "random", "nsgen"))
 PAPER = Amounts(train=60000, epochs=10, look=60000, tests=10000, seeds=1000, energy=64, iterations=10000, outputs=1000, time="6h", share="1%",
                 shares=("1%", "2%", "3%", "4%", "5%"), flow="steps=50", layers=(1, 2, 3, 4), counts=(1, 5, 10, 15, 20), guides=COVERAGE,
-                repair=(10, 10000))
+                repair=(10, 10000), captioner=(4000, 100))
 
 
 def subjects(scale, resnet20, imagenet, photos):

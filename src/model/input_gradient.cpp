@@ -119,10 +119,18 @@ std::int64_t InputGradient::padded_width() const {
   return (width + kMost - 1) / kMost * kMost + kernel_width - 1;
 }
 
-void InputGradient::compute() const {
+std::int64_t InputGradient::widest() {
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("avx512f")) return compute_wide(*this);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return compute_half_wide(*this);
+  if (__builtin_cpu_supports("avx512f")) return 16;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 8;
+#endif
+  return 4;
+}
+
+void InputGradient::compute(std::int64_t lanes) const {
+#ifdef __x86_64__
+  if (lanes == 16) return compute_wide(*this);
+  if (lanes == 8) return compute_half_wide(*this);
 #endif
   compute_all<4>(*this);
 }

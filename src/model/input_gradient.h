@@ -24,7 +24,9 @@ struct InputGradient {
   std::int64_t padded_width() const;
   std::int64_t padded_numbers() const { return outputs * padded_height() * padded_width(); }
 
-  void compute() const;
+  // Numbers that one instruction of this processor works on: 4, 8 or 16.
+  static std::int64_t widest();
+  void compute(std::int64_t lanes = widest()) const;
 };
 
 }  // namespace galvani

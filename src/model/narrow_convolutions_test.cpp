@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "model/input_gradient.h"
+
 namespace galvani {
 namespace {
 
@@ -31,6 +33,37 @@ TEST(NarrowConvolution, HasTheGradientOfTheConvolution) {
     ASSERT_EQ(found.sizes(), right.sizes());
     EXPECT_TRUE(at::allclose(found, right, 1e-4, 1e-4)) << (found - right).abs().max();
     EXPECT_GT(right.abs().max().item<double>(), 1);
+  }
+}
+
+// By registers of every width that the processor has.
+TEST(InputGradient, IsTheTransposedConvolution) {
+  at::manual_seed(5);
+  for (std::int64_t lanes = 4; lanes <= InputGradient::widest(); lanes *= 2) {
+    for (std::int64_t channels = 1; channels <= InputGradient::kMostChannels; ++channels) {
+      at::Tensor of_output = at::randn({3, 6, 15, 38}), weight = at::randn({6, channels, 4, 3});
+      at::Tensor expected = at::conv_transpose2d(of_output, weight, {}, {1, 1}, {2, 1});
+      at::Tensor found = at::full_like(expected, 7);
+      InputGradient gradient{};
+      gradient.of_output = of_output.data_ptr<float>();
+      gradient.weight = weight.data_ptr<float>();
+      gradient.of_input = found.data_ptr<float>();
+      gradient.count = 3;
+      gradient.outputs = 6;
+      gradient.channels = channels;
+      gradient.height = found.size(2);
+      gradient.width = found.size(3);
+      gradient.kernel_height = 4;
+      gradient.kernel_width = 3;
+      gradient.top = 2;
+      gradient.left = 1;
+      ASSERT_EQ(gradient.out_height(), 15);
+      ASSERT_EQ(gradient.out_width(), 38);
+      at::Tensor padded = at::zeros({gradient.padded_numbers()});
+      gradient.padded = padded.data_ptr<float>();
+      gradient.compute(lanes);
+      EXPECT_TRUE(at::allclose(found, expected, 1e-4, 1e-4)) << lanes << " lanes, " << channels << " channels";
+    }
   }
 }
 

@@ -175,12 +175,14 @@ void CrewWork::share(void* values, std::size_t row_bytes, std::int64_t span, std
   crew_->share_rows(values, row_bytes, ends);
 }
 
-void CrewWork::share(std::vector<std::string>& texts) const {
-  Stopwatch watch(costs().share_seconds);
+std::string CrewWork::own_of(const std::vector<std::string>& texts) const {
   ArchiveWriter own;
   for (std::int64_t i = end_of(crew_->rank() - 1); i < end_of(crew_->rank()); ++i)
     own.put(texts[static_cast<std::size_t>(i)]);
-  std::vector<std::string> all = crew_->gather(own.bytes());
+  return own.bytes();
+}
+
+void CrewWork::take(const std::vector<std::string>& all, std::vector<std::string>& texts) const {
   for (int rank = 0; rank < crew_->size(); ++rank) {
     const std::string& bytes = all[static_cast<std::size_t>(rank)];
     costs().shared_bytes += static_cast<std::int64_t>(bytes.size());
@@ -188,6 +190,17 @@ void CrewWork::share(std::vector<std::string>& texts) const {
     for (std::int64_t i = end_of(rank - 1); i < end_of(rank); ++i)
       texts[static_cast<std::size_t>(i)] = in.get_text(bytes.size());
   }
+}
+
+void CrewWork::share(std::vector<std::string>& texts) const {
+  Stopwatch watch(costs().share_seconds);
+  take(crew_->gather(own_of(texts)), texts);
+}
+
+void CrewWork::tell_first(std::vector<std::string>& texts) const {
+  Stopwatch watch(costs().share_seconds);
+  std::vector<std::string> all = crew_->gather_by_first(own_of(texts));
+  if (crew_->rank() == 0) take(all, texts);
 }
 
 CrewParts::CrewParts(int wanted) {

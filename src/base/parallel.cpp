@@ -132,6 +132,14 @@ void WorkerPool::run(std::int64_t n, const std::function<void(std::int64_t, int)
   if (impl.error) std::rethrow_exception(impl.error);
 }
 
+std::future<void> run_beside(std::function<void()> work) {
+  return std::async(std::launch::async, [work = std::move(work)] {
+    use_signal_stack();
+    inside_task = true;
+    work();
+  });
+}
+
 namespace {
 std::unique_ptr<WorkerPool>& pool() {
   static std::unique_ptr<WorkerPool> instance;

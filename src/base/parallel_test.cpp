@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -112,6 +113,30 @@ TEST(WorkerPool, WorkersRunAtTheSameTime) {
     if (arrived < 2) met = false;
   });
   EXPECT_TRUE(met);
+}
+
+// A task of the pool and work beside it wait for each other; runs inside the latter happen in place.
+TEST(RunBeside, WorksWhileThePoolDoes) {
+  set_workers(2);
+  std::atomic<bool> beside{false};
+  std::atomic<int> in_place{0};
+  std::future<void> work = run_beside([&] {
+    std::thread::id own = std::this_thread::get_id();
+    workers().run(3, [&](std::int64_t, int) { in_place += std::this_thread::get_id() == own ? 1 : 0; });
+    beside = true;
+  });
+  workers().run(2, [&](std::int64_t, int) {
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!beside && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  });
+  EXPECT_TRUE(beside);
+  work.get();
+  EXPECT_EQ(in_place, 3);
+}
+
+TEST(RunBeside, WhatFailsIsThrownToWhoeverAsks) {
+  std::future<void> work = run_beside([] { fail(ErrorCode::environment, "the disk is full"); });
+  EXPECT_THROW(work.get(), Error);
 }
 
 TEST(WorkerPool, RefusesImpossibleSizes) {

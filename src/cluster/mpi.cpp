@@ -28,6 +28,34 @@ int count_of(std::size_t n) {
   return static_cast<int>(n);
 }
 
+// Of everybody's text, by rank.
+struct Lengths {
+  Lengths(const std::string& own, int ranks, MPI_Comm all) : each(static_cast<std::size_t>(ranks)) {
+    auto length = static_cast<std::int64_t>(own.size());
+    MPI_Allgather(&length, 1, MPI_INT64_T, each.data(), 1, MPI_INT64_T, all);
+    for (std::int64_t one : each) {
+      counts.push_back(static_cast<int>(one));
+      places.push_back(static_cast<int>(total));
+      total += static_cast<std::size_t>(one);
+    }
+  }
+
+  std::vector<std::string> cut(const std::string& texts) const {
+    std::vector<std::string> result;
+    std::size_t at = 0;
+    for (std::int64_t one : each) {
+      result.push_back(texts.substr(at, static_cast<std::size_t>(one)));
+      at += static_cast<std::size_t>(one);
+    }
+    return result;
+  }
+
+  std::vector<std::int64_t> each;
+  std::size_t total = 0;
+  // As MPI wants them; of no use where the total is more than a message may have.
+  std::vector<int> counts, places;
+};
+
 class MpiCrew : public Crew {
  public:
   MpiCrew(std::filesystem::path folder, MPI_Comm all) : folder_(std::move(folder)), all_(all) {
@@ -70,17 +98,21 @@ class MpiCrew : public Crew {
   }
 
   std::vector<std::string> gather(const std::string& own) override {
-    auto length = static_cast<std::int64_t>(own.size());
-    std::vector<std::int64_t> lengths(static_cast<std::size_t>(size_));
-    MPI_Allgather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, all_);
-    std::vector<std::string> all;
-    for (int from = 0; from < size_; ++from) {
-      std::string text = from == rank_ ? own : std::string();
-      text.resize(static_cast<std::size_t>(lengths[static_cast<std::size_t>(from)]));
-      send_all(text, from);
-      all.push_back(std::move(text));
-    }
-    return all;
+    Lengths lengths(own, size_, all_);
+    if (lengths.total > kMostBytes) return gather_in_turn(own, lengths);
+    std::string texts(lengths.total, '\0');
+    MPI_Allgatherv(own.data(), count_of(own.size()), MPI_BYTE, texts.data(), lengths.counts.data(),
+                   lengths.places.data(), MPI_BYTE, all_);
+    return lengths.cut(texts);
+  }
+
+  std::vector<std::string> gather_by_first(const std::string& own) override {
+    Lengths lengths(own, size_, all_);
+    if (lengths.total > kMostBytes) return gather_in_turn(own, lengths);
+    std::string texts(rank_ == 0 ? lengths.total : 0, '\0');
+    MPI_Gatherv(own.data(), count_of(own.size()), MPI_BYTE, texts.data(), lengths.counts.data(), lengths.places.data(),
+                MPI_BYTE, 0, all_);
+    return rank_ == 0 ? lengths.cut(texts) : std::vector<std::string>();
   }
 
   std::string broadcast(const std::string& own) override {
@@ -99,6 +131,18 @@ class MpiCrew : public Crew {
   }
 
  private:
+  // More than one message may have: a text at a time.
+  std::vector<std::string> gather_in_turn(const std::string& own, const Lengths& lengths) const {
+    std::vector<std::string> texts;
+    for (int from = 0; from < size_; ++from) {
+      std::string text = from == rank_ ? own : std::string();
+      text.resize(static_cast<std::size_t>(lengths.each[static_cast<std::size_t>(from)]));
+      send_all(text, from);
+      texts.push_back(std::move(text));
+    }
+    return texts;
+  }
+
   void send_all(std::string& text, int from) const {
     for (std::size_t at = 0; at < text.size(); at += kMostBytes)
       MPI_Bcast(text.data() + at, count_of(std::min(kMostBytes, text.size() - at)), MPI_BYTE, from, all_);

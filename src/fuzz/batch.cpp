@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -12,7 +11,6 @@
 #include "galvani/base/crew.h"
 #include "galvani/base/files.h"
 #include "galvani/base/interrupt.h"
-#include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
 
@@ -331,33 +329,75 @@ std::vector<BatchRunner::Find> BatchRunner::number_finds(CampaignState& state, c
   return finds;
 }
 
+// Work on finds, in tasks of so many each, cut over processes: what is done elsewhere is told by `put` and `get`, to
+// all processes or to the first.
+void BatchRunner::for_each_find(const std::vector<Find*>& finds, bool tell_all, const std::function<void(Find&)>& work,
+                                void (*put)(ArchiveWriter&, const Find&), void (*get)(ArchiveReader&, Find&)) {
+  constexpr std::int64_t kOfATask = 16;
+  auto count = static_cast<std::int64_t>(finds.size());
+  std::int64_t tasks = (count + kOfATask - 1) / kOfATask;
+  auto visit = [&](std::int64_t task, const auto& see) {
+    for (std::int64_t i = task * kOfATask; i < std::min(count, (task + 1) * kOfATask); ++i)
+      see(*finds[static_cast<std::size_t>(i)]);
+  };
+  CrewWork shared(tasks);
+  std::vector<std::string> texts(static_cast<std::size_t>(tasks));
+  shared.run([&](std::int64_t task, int) {
+    visit(task, work);
+    if (!shared.cut()) return;
+    ArchiveWriter out;
+    visit(task, [&](const Find& find) { put(out, find); });
+    texts[static_cast<std::size_t>(task)] = out.bytes();
+  });
+  if (!shared.cut()) return;
+  if (tell_all)
+    shared.share(texts);
+  else
+    shared.tell_first(texts);
+  if (!tell_all && !leads()) return;
+  for (std::int64_t task = 0; task < tasks; ++task) {
+    ArchiveReader in(texts[static_cast<std::size_t>(task)], "another process");
+    visit(task, [&](Find& find) { get(in, find); });
+  }
+}
+
 // Provenance, hash and, where it is kept or a new fault, the file's bytes.
 void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal, const Round& round,
                                  std::vector<Find>& finds) const {
   const auto* pixels = static_cast<const std::uint8_t*>(round.inputs.data_ptr());
-  auto for_each_find = [&](const std::function<void(Find & find, const std::uint8_t* own)>& work) {
-    workers().run(static_cast<std::int64_t>(finds.size()), [&](std::int64_t index, int) {
-      Find& find = finds[static_cast<std::size_t>(index)];
-      work(find, pixels + find.row * type_.bytes());
-    });
-  };
-  for_each_find([&](Find& find, const std::uint8_t* own) {
-    auto row = static_cast<std::size_t>(round.rows[find.row]);
-    const PickedParent& parent = proposal.parents()[round.candidates.each[row].parent];
-    MutantRecord& record = find.input;
-    record.sha256 = sha256({reinterpret_cast<const char*>(own), type_.bytes()});
-    record.rule = proposal.provenance(row);
-    record.figures = figures_text(proposal.figures(row));
-    find.memo = generator_.inherit(parent.memo, record.rule);
-    record.affine = !find.memo.empty();
-    find.fault.sha256 = record.sha256;
-    find.fault.rule = record.rule;
-    find.fault.figures = record.figures;
-    find.fault.affine = record.affine;
-    if (find.fault.id != 0) find.fault.change = change_of(own, parent.seed.contiguous(), type_);
-  });
+  auto pixels_of = [&](const Find& find) { return pixels + find.row * type_.bytes(); };
+  std::vector<Find*> all;
+  for (Find& find : finds) all.push_back(&find);
+  for_each_find(
+      all, true,
+      [&](Find& find) {
+        auto row = static_cast<std::size_t>(round.rows[find.row]);
+        const PickedParent& parent = proposal.parents()[round.candidates.each[row].parent];
+        MutantRecord& record = find.input;
+        record.sha256 = sha256({reinterpret_cast<const char*>(pixels_of(find)), type_.bytes()});
+        record.rule = proposal.provenance(row);
+        record.figures = figures_text(proposal.figures(row));
+        find.memo = generator_.inherit(parent.memo, record.rule);
+        if (find.fault.id != 0) find.fault.change = change_of(pixels_of(find), parent.seed.contiguous(), type_);
+      },
+      [](ArchiveWriter& out, const Find& find) {
+        for (const std::string* text : {&find.input.sha256, &find.input.rule, &find.input.figures, &find.memo})
+          out.put(*text);
+        out.put(find.fault.change);
+      },
+      [](ArchiveReader& in, Find& find) {
+        for (std::string* text : {&find.input.sha256, &find.input.rule, &find.input.figures, &find.memo})
+          *text = in.get_text(in.rest().size());
+        find.fault.change = in.get<double>();
+      });
   CampaignCounters& counters = state.counters;
+  std::vector<Find*> to_encode;
   for (Find& find : finds) {
+    find.input.affine = !find.memo.empty();
+    find.fault.sha256 = find.input.sha256;
+    find.fault.rule = find.input.rule;
+    find.fault.figures = find.input.figures;
+    find.fault.affine = find.input.affine;
     if (find.input.id != 0) {
       find.input.distinct = state.seen_kept.first(find.input.sha256, find.input.label, find.input.id) == find.input.id;
       counters.distinct_kept += find.input.distinct ? 1 : 0;
@@ -369,12 +409,13 @@ void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal,
       find.fault.file = fault_file(first, find.fault.label, find.fault.predicted, type_);
       counters.distinct_faults += find.fault.distinct ? 1 : 0;
     }
+    if (find.input.id != 0 || (find.fault.id != 0 && find.fault.distinct)) to_encode.push_back(&find);
   }
-  for_each_find([&](Find& find, const std::uint8_t* own) {
-    // Only the first process of a crew stores anything.
-    bool to_file = find.fault.id != 0 && find.fault.distinct;
-    if (leads() && (find.input.id != 0 || to_file)) find.encoded = encode_mutant(own, type_);
-  });
+  // Only the first process stores anything.
+  for_each_find(
+      to_encode, false, [&](Find& find) { find.encoded = encode_mutant(pixels_of(find), type_); },
+      [](ArchiveWriter& out, const Find& find) { out.put(find.encoded); },
+      [](ArchiveReader& in, Find& find) { find.encoded = in.get_text(in.rest().size()); });
 }
 
 void BatchRunner::add_finds(CampaignState& state, const Round& round, std::vector<Find> finds, BatchRecord& batch) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "fuzz/news.h"
 #include "fuzz/state.h"
+#include "galvani/base/archive.h"
 #include "galvani/base/rng.h"
 #include "galvani/fuzz/settings.h"
 #include "galvani/generate/generator.h"
@@ -50,6 +52,8 @@ class BatchRunner {
                const std::vector<std::int64_t>& picks) const;
   static std::vector<Find> number_finds(CampaignState& state, const Round& round, const Judged& judged,
                                         const std::vector<Decision>& decisions);
+  static void for_each_find(const std::vector<Find*>& finds, bool tell_all, const std::function<void(Find&)>& work,
+                            void (*put)(ArchiveWriter&, const Find&), void (*get)(ArchiveReader&, Find&));
   void describe_finds(CampaignState& state, const Proposal& proposal, const Round& round,
                       std::vector<Find>& finds) const;
   static void add_finds(CampaignState& state, const Round& round, std::vector<Find> finds, BatchRecord& batch);

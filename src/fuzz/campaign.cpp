@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "fuzz/batch.h"
 #include "fuzz/builtin.h"
@@ -41,6 +42,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kFirstInterval = 1;  // seconds until the first snapshot
+// Seconds of a batch from which on it is told of before the next one begins, for nobody likes to wait for news.
+constexpr double kLongBatch = 1;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -382,9 +385,16 @@ struct Campaign::Impl {
 
   void update_status() { watch.update(*state, seconds(), since(session_start)); }
 
-  void tell(const std::vector<FaultRecord>& faults) {
-    update_status();
-    for (Listener* listener : listeners) listener->batch(watch.status(), faults);
+  void tell(const CampaignStatus& status, const std::vector<FaultRecord>& faults) const {
+    for (Listener* listener : listeners) listener->batch(status, faults);
+  }
+
+  // The last batch is stored, and told of.
+  void settle() {
+    store->settle();
+    if (!untold) return;
+    Stored now = *std::exchange(untold, std::nullopt);
+    tell(now.status, now.batch->faults);
   }
 
   // --- islands
@@ -413,6 +423,7 @@ struct Campaign::Impl {
       return runner->run(*state, due_news());
     } catch (const Error& e) {
       if (e.code() != ErrorCode::interrupted) throw;
+      settle();
       seal();
       fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
            folder.string(), format_count(done));
@@ -444,21 +455,28 @@ struct Campaign::Impl {
     auto may_stop = [&] { return until == 0 ? reached() : std::string(idle() ? "every seed has been tried" : ""); };
     while (!repeating() && before(until) && (reason = may_stop()).empty()) {
       if (interrupted()) {
+        settle();
         end_session();
         fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
              folder.string(), format_count(state->counters.iterations));
       }
       Clock::time_point start = Clock::now();
       std::int64_t valid_before = state->counters.valid;
-      BatchRecord batch = run_batch();
+      // The batch before it is stored meanwhile.
+      auto batch = std::make_shared<const BatchRecord>(run_batch());
+      settle();
       std::vector<std::int64_t> pick_counts;
-      for (std::int64_t id : batch.picks) pick_counts.push_back(state->corpus.at(id).picks);
-      check_crew_agrees(batch.totals, fmt::format("{}: batch {}", folder.string(), batch.counters.batches));
-      store->add(batch, state->yields, pick_counts, seconds());
-      watch.note(batch, since(start), state->counters.valid - valid_before, seconds());
-      tell(batch.faults);
-      if (since(snapshot_time) >= snapshot_interval) snapshot();
+      for (std::int64_t id : batch->picks) pick_counts.push_back(state->corpus.at(id).picks);
+      check_crew_agrees(batch->totals, fmt::format("{}: batch {}", folder.string(), batch->counters.batches));
+      watch.note(*batch, since(start), state->counters.valid - valid_before, seconds());
+      update_status();
+      store->add(batch, state->yields, std::move(pick_counts), seconds());
+      untold = Stored{batch, watch.status()};
+      bool snapshot_is_due = since(snapshot_time) >= snapshot_interval;
+      if (since(start) >= kLongBatch || snapshot_is_due) settle();
+      if (snapshot_is_due) snapshot();
     }
+    settle();
     base_seconds = store->seconds();
     session_start = Clock::now();
     return reason;
@@ -484,7 +502,8 @@ struct Campaign::Impl {
       BatchRecord batch = runner->run(*state, due_news());
       check_repeated(batch);
       repeated = true;
-      tell(batch.faults);
+      update_status();
+      tell(watch.status(), batch.faults);
       if (since(snapshot_time) >= snapshot_interval) snapshot();
     }
     if (repeated) snapshot();
@@ -510,6 +529,11 @@ struct Campaign::Impl {
   std::vector<News> told;            // by other islands
   std::int64_t told_after = -1;      // iterations
   StatusKeeper watch;
+  struct Stored {
+    std::shared_ptr<const BatchRecord> batch;
+    CampaignStatus status;
+  };
+  std::optional<Stored> untold;  // the batch that is being stored, and is to be told of then
   double base_seconds = 0;
   double snapshot_interval = 0;  // set by run
   std::int64_t snapshot_batch = -1;

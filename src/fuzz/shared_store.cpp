@@ -4,6 +4,7 @@
 #include "galvani/base/archive.h"
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
+#include "galvani/base/parallel.h"
 
 namespace galvani {
 namespace {
@@ -53,12 +54,21 @@ SharedStore::SharedStore(const std::filesystem::path& folder) {
 
 Store& SharedStore::own() {
   if (!store_) fail(ErrorCode::internal, "only the first process of a job has the store");
+  settle();
   return *store_;
 }
 
-void SharedStore::add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
-                      double seconds) {
-  if (store_) store_->add(batch, yields, pick_counts, seconds);
+void SharedStore::add(std::shared_ptr<const BatchRecord> batch, const Yields& yields,
+                      std::vector<std::int64_t> pick_counts, double seconds) {
+  if (!store_) return;
+  settle();
+  adding_ = run_beside([this, batch = std::move(batch), yields, pick_counts = std::move(pick_counts), seconds] {
+    store_->add(*batch, yields, pick_counts, seconds);
+  });
+}
+
+void SharedStore::settle() {
+  if (adding_.valid()) adding_.get();
 }
 
 std::string SharedStore::repeated_otherwise(const BatchRecord& batch) {

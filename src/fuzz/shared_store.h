@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,9 +18,12 @@ class SharedStore {
  public:
   explicit SharedStore(const std::filesystem::path& folder);
 
-  // By the first process alone; the others do nothing.
-  void add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
+  // By the first process alone; the others do nothing. Begins to add; every other call waits for the end of it and
+  // fails if it failed.
+  void add(std::shared_ptr<const BatchRecord> batch, const Yields& yields, std::vector<std::int64_t> pick_counts,
            double seconds);
+  // Once it returns, what was added is there for good.
+  void settle();
   // Of the first process, or Error(internal).
   Store& own();
 
@@ -37,6 +42,7 @@ class SharedStore {
 
  private:
   std::optional<Store> store_;  // of the first process
+  std::future<void> adding_;
 };
 
 }  // namespace galvani

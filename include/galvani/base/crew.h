@@ -30,6 +30,8 @@ class Crew {
   virtual void share_rows(void* rows, std::size_t row_bytes, const std::vector<std::int64_t>& ends) = 0;
   // Everybody's text, by rank.
   virtual std::vector<std::string> gather(const std::string& own) = 0;
+  // Likewise, for the first process; the others have nothing of it.
+  virtual std::vector<std::string> gather_by_first(const std::string& own) = 0;
   // The first one's text.
   virtual std::string broadcast(const std::string& own) = 0;
   // A crew of those who name the same part, in the order of their ranks.
@@ -75,8 +77,12 @@ class CrewWork {
   void share(void* values, std::size_t row_bytes, std::int64_t span, std::int64_t rows) const;
   // One text of each task.
   void share(std::vector<std::string>& texts) const;
+  // Likewise, but only the first process has them all afterwards.
+  void tell_first(std::vector<std::string>& texts) const;
 
  private:
+  std::string own_of(const std::vector<std::string>& texts) const;
+  void take(const std::vector<std::string>& all, std::vector<std::string>& texts) const;
   std::int64_t end_of(int rank) const;  // the first task that is not its or an earlier one's
 
   std::int64_t tasks_;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 
 namespace galvani {
@@ -26,6 +27,11 @@ class WorkerPool {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Work beside what the pool does, in a thread of its own: for what waits for the disk most of its time. A run of the
+// pool inside it happens in place, as inside a task. Whoever holds the future waits for it, at the latest when letting
+// it go.
+std::future<void> run_beside(std::function<void()> work);
 
 // The process's pool, as large as `--threads` says (default: the number of cores).
 WorkerPool& workers();

@@ -7,6 +7,7 @@ examples; a function of the same name takes the options as keyword arguments. No
 import json
 import keyword
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -66,6 +67,66 @@ def wrapped(text, first, rest):
                          break_on_hyphens=False)
 
 
+def value_of(word, option):
+    return word if option["kind"] in ("integer", "number") else json.dumps(word)
+
+
+def several(words):
+    return json.dumps(words if len(words) != 1 else words[0])
+
+
+def in_python(line, words, options):
+    """A line of the command line's examples as a call; a line without a call stays; None: Python has no such call."""
+    command, _, remark = line.strip().partition("   ")
+    if not command.startswith("galvani "):
+        said = re.sub(r" ?Exit code[^.]*\.", "", line.strip()).replace("the same command", "the same call")
+        return re.sub(r"--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), said) or None
+    try:
+        typed = shlex.split(command)
+    except ValueError:
+        return None
+    if tuple(typed[1:len(words) + 1]) != words or set(command) & set("|$>&<;"):
+        return None
+    by_name = {option["name"]: option for option in options} | {"-o": next((o for o in options if o["name"] == "--output"), None)}
+    positional = [option for option in options if not option["name"].startswith("-")]
+    given, named = [], []
+    rest = typed[len(words) + 1:]
+    while rest:
+        word = rest.pop(0)
+        option = by_name.get(word)
+        if word.startswith("-"):
+            if option is None or (option["kind"] != "flag" and not rest):
+                return None
+            if option["kind"] == "flag":
+                value = "True"
+            elif option["kind"] == "texts":
+                end = next((i for i, other in enumerate(rest) if other.startswith("-")), len(rest))
+                value, rest = several(rest[:end]), rest[end:]
+            else:
+                value = value_of(rest.pop(0), option)
+            named.append(f"{argument(option)}={value}")
+        else:
+            given.append(word)
+    values = []
+    for option in positional:
+        if given and option["kind"] == "texts":
+            values.append(several(given))
+            given = []
+        elif given:
+            values.append(value_of(given.pop(0), option))
+    # A shell would have read the asterisk. What is said twice is a list, which these examples are not to teach.
+    if given or any("*" in value for value in values) or len({one.split("=")[0] for one in named}) < len(named):
+        return None
+    call = f"galvani.{name_of(words)}({', '.join([*values, *named])})"
+    return call + (f"    # {remark.strip()}" if remark.strip() else "")
+
+
+def examples(words, verb, options):
+    lines = [in_python(line, words, options) for line in verb["examples"].splitlines() if line.strip()]
+    calls = [line for line in lines if line is not None]
+    return ["", "    For example:"] + [f"      {line}" for line in calls] if any(c.startswith("galvani.") for c in calls) else []
+
+
 def docstring(words, verb, options):
     lines = [f'    """{verb["help"][0].upper() + verb["help"][1:]}.', ""]
     lines.append(f"    As `galvani {' '.join(words)}` does; the result is what its --json says.")
@@ -84,8 +145,7 @@ def docstring(words, verb, options):
                 lines.append(wrapped(f"{argument(option)}: {about(option)}", "      ", "          "))
     if any(option["name"] == "--json-lines" for option in verb["options"]):
         lines.append(wrapped("on_event: called with a dictionary whenever there is news", "      ", "          "))
-    if verb["examples"]:
-        lines += ["", "    On the command line:"] + ["    " + line for line in verb["examples"].splitlines()]
+    lines += examples(words, verb, options)
     return "\n".join(lines).replace("\\", "\\\\") + '\n    """'
 
 

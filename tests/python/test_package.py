@@ -78,7 +78,21 @@ class Package(Case):
         for words in ("Find inputs that break a network.", "guide: which candidates to keep", "(default: sweep)",
                       "on_event: called with", "Budget", "energy: candidates of an input that was picked"):
             self.assertIn(words, text)
-        self.assertNotIn("--list", text.split("On the command line")[0])
+        self.assertNotIn("--", text.split("For example:")[1])
+
+    def test_examples_of_the_help_are_calls_that_python_takes(self):
+        names = []
+        for name in galvani.verbs.__all__:
+            function = getattr(galvani, name)
+            for line in inspect.getdoc(function).splitlines():
+                if line.strip().startswith("galvani."):
+                    call = ast.parse(line.strip(), mode="eval").body
+                    self.assertEqual(call.func.attr, name)
+                    values = [ast.literal_eval(value) for value in call.args]
+                    inspect.signature(function).bind(*values, **{word.arg: ast.literal_eval(word.value) for word in call.keywords})
+                    names.append(name)
+        self.assertGreater(len(set(names)), 25)
+        self.assertGreater(len(names), 70)
 
     def test_the_package_needs_no_torch_for_python(self):
         program = ("import sys; sys.modules['torch'] = None; import galvani, numpy as np; "

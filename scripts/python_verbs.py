@@ -123,7 +123,8 @@ def in_python(line, words, options):
 
 def examples(words, verb, options):
     lines = [in_python(line, words, options) for line in verb["examples"].splitlines() if line.strip()]
-    calls = [line for line in lines if line is not None]
+    # One line each.
+    calls = [line for line in lines if line is not None and len(line) <= WIDTH + 10]
     return ["", "    For example:"] + [f"      {line}" for line in calls] if any(c.startswith("galvani.") for c in calls) else []
 
 

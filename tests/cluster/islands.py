@@ -61,9 +61,7 @@ def told(job):
 
 
 def killed(job, alone, sizes, kills):
-    deaths = job.until_done(sizes, kills, "cut/island-1/campaign.toml", random.Random(2), *EXCHANGING, "-o", "cut")
-    expect(shards(job, "cut") == alone, True, "shards after kills are those of an undisturbed run")
-    print(f"{deaths} processes killed: the same shards", flush=True)
+    job.killed(sizes, kills, "island-1/campaign.toml", random.Random(2), alone, lambda name: shards(job, name), *EXCHANGING)
 
 
 def as_jobs(job):

@@ -27,6 +27,7 @@ class Job(Workshop):
     def __init__(self, binary, folder):
         super().__init__(binary, folder)
         self.environment.update(MPI)
+        self.latest = 3.0  # seconds until a kill; less where campaigns are over by then
 
     def ranks(self, size, *arguments, **more):
         launcher = ["mpirun", "-n", str(size)] if size else []
@@ -50,16 +51,31 @@ class Job(Workshop):
                 start = time.monotonic()
                 while not (self.folder / begun).exists() and process.poll() is None and time.monotonic() < start + 60:
                     time.sleep(0.05)
-                time.sleep(rng.uniform(0.2, 3))
+                time.sleep(rng.uniform(0.2, self.latest))
                 at_work = self.processes(process)
                 if at_work:
                     os.kill(rng.choice(at_work), signal.SIGKILL)
                     deaths += 1
+                else:
+                    self.latest = max(0.5, 0.8 * self.latest)
             _, err = process.communicate(timeout=600)
             if process.returncode == 0:
                 return deaths
             if deaths >= kills and process.returncode not in (137, -9) and "killed" not in err.lower() and "signal 9" not in err:
                 raise SystemExit(f"does not go on: {err[-1000:]}")
+
+    def killed(self, sizes, kills, begun, rng, expected, left, *arguments):
+        """Campaigns whose ranks are killed, as many as it takes until so many are; each must leave, by left(name), what is expected."""
+        deaths = 0
+        for number in range(1, 10 * kills + 2):
+            name = f"cut-{number}"
+            deaths += self.until_done(sizes, kills - deaths, pathlib.Path(name, begun), rng, *arguments, "-o", name)
+            if left(name) != expected:
+                raise SystemExit(f"{name}: a campaign whose ranks were killed differs from an undisturbed one")
+            if deaths >= kills:
+                print(f"{deaths} ranks killed, gone on with by other numbers of ranks: {number} stores equal that of an undisturbed campaign", flush=True)
+                return
+        raise SystemExit(f"only {deaths} of {kills} kills hit a rank at work")
 
     def processes(self, started):
         found = subprocess.run(["pgrep", "-f", f"{self.binary} fuzz"], capture_output=True, text=True).stdout.split()

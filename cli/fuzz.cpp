@@ -17,6 +17,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
+#include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
 #include "galvani/data/spec.h"
@@ -280,7 +281,8 @@ void tell_costs() {
   std::string runs;
   for (const auto& [tasks, kind] : costs.runs)
     runs += fmt::format(" {} tasks, {} times, in {:.6f} s;", tasks, kind.calls, kind.seconds);
-  log::debug("cut work:{} shared: {} bytes in {:.6f} s", runs, costs.shared_bytes, costs.share_seconds);
+  log::debug("cut work:{} shared: {} bytes in {:.6f} s; stored beside it in {:.6f} s of a processor", runs,
+             costs.shared_bytes, costs.share_seconds, beside_seconds());
 }
 
 // Ctrl-C is told of once the summary was said.

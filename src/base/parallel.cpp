@@ -1,6 +1,7 @@
 #include "galvani/base/parallel.h"
 
 #include <ATen/Parallel.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -132,12 +133,35 @@ void WorkerPool::run(std::int64_t n, const std::function<void(std::int64_t, int)
   if (impl.error) std::rethrow_exception(impl.error);
 }
 
+namespace {
+
+std::atomic<std::int64_t> beside_nanoseconds{0};
+
+// Of a thread that does nothing else.
+struct CountProcessorTime {
+  CountProcessorTime() = default;
+  ~CountProcessorTime() {
+    timespec spent{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    beside_nanoseconds += std::int64_t{spent.tv_sec} * 1'000'000'000 + spent.tv_nsec;
+  }
+  CountProcessorTime(const CountProcessorTime&) = delete;
+  CountProcessorTime& operator=(const CountProcessorTime&) = delete;
+};
+
+}  // namespace
+
 std::future<void> run_beside(std::function<void()> work) {
   return std::async(std::launch::async, [work = std::move(work)] {
+    CountProcessorTime count;
     use_signal_stack();
     inside_task = true;
     work();
   });
+}
+
+double beside_seconds() {
+  return static_cast<double>(beside_nanoseconds) * 1e-9;
 }
 
 namespace {

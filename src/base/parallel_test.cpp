@@ -134,6 +134,18 @@ TEST(RunBeside, WorksWhileThePoolDoes) {
   EXPECT_EQ(in_place, 3);
 }
 
+TEST(RunBeside, CountsProcessorTimeAndNotWaiting) {
+  double before = beside_seconds();
+  run_beside([] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }).get();
+  double waited = beside_seconds();
+  EXPECT_LT(waited - before, 0.1);
+  run_beside([] {
+    volatile double sum = 0;
+    while (sum < 2e7) sum = sum + 1;
+  }).get();
+  EXPECT_GT(beside_seconds() - waited, 0.001);
+}
+
 TEST(RunBeside, WhatFailsIsThrownToWhoeverAsks) {
   std::future<void> work = run_beside([] { fail(ErrorCode::environment, "the disk is full"); });
   EXPECT_THROW(work.get(), Error);

@@ -81,10 +81,10 @@ class Costs:
         if process.returncode != 0:
             raise SystemExit(f"{name}, {guide}: exit {process.returncode}: {err[-800:]}")
         found = json.loads(out)
-        told = re.search(r"cut work:(.*) shared: (\d+) bytes in ([\d.]+) s", err)
+        told = re.search(r"cut work:(.*) shared: (\d+) bytes in ([\d.]+) s; stored beside it in ([\d.]+) s", err)
         kinds = re.findall(r"(\d+) tasks, (\d+) times, in ([\d.]+) s;", told[1])
         cut = [(int(tasks), int(calls), float(seconds)) for tasks, calls, seconds in kinds]
-        return Run(found["mutants"], found["seconds"], cut, int(told[2]))
+        return Run(found["mutants"], found["seconds"], cut, int(told[2]), float(told[4]))
 
     def long_enough(self, name, guide):
         if (name, guide) not in self.picks:
@@ -104,12 +104,12 @@ class Costs:
 
 
 def decider(costs, models, guides):
-    print("\n| model | guide | candidate, one thread (µs) | cut over ranks (µs) | not cut: the decider (µs) | sent (bytes) | ranks at half efficiency |\n|---|---|--:|--:|--:|--:|--:|")
+    print("\n| model | guide | candidate, one thread (µs) | cut over ranks (µs) | not cut: the decider (µs) | stored beside (µs) | sent (bytes) | ranks at half efficiency |\n|---|---|--:|--:|--:|--:|--:|--:|")
     found = {}
     for name in models:
         for guide in guides:
             c = found[name, guide] = costs.campaign(name, guide)
-            print(f"| {name} | {guide} | {c.total * 1e6:.1f} | {c.cut * 1e6:.1f} | {c.decider * 1e6:.1f} | {c.sent:.0f} | {efficient_ranks(c, Network())} |", flush=True)
+            print(f"| {name} | {guide} | {c.total * 1e6:.1f} | {c.cut * 1e6:.1f} | {c.decider * 1e6:.1f} | {c.beside * 1e6:.1f} | {c.sent:.0f} | {efficient_ranks(c, Network())} |", flush=True)
     return found
 
 

@@ -14,6 +14,7 @@ class Run:
     seconds: float  # of work
     cut: list  # (tasks, calls, seconds)
     bytes: int  # sent
+    beside: float  # seconds of a processor, in which the first rank stores while all go on
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Campaign:
     decider: float  # what is not cut
     calls: dict  # of cut work: tasks → (calls a candidate, seconds a candidate)
     sent: float  # bytes a candidate
+    beside: float  # of the first rank's processor, for storing
 
     @property
     def cut(self):
@@ -56,13 +58,16 @@ class Campaign:
             if tasks > 0 and count > count_before:
                 calls[tasks] = ((count - count_before) / more, max(0.0, seconds - seconds_before) / more)
         cut = sum(seconds for _, seconds in calls.values())
-        return cls(max(0.0, (whole.seconds - start.seconds) / more - cut), calls, sent)
+        return cls(max(0.0, (whole.seconds - start.seconds) / more - cut), calls, sent, (whole.beside - start.beside) / more)
 
 
 def predicted(campaign, ranks, network, cores=None):
-    """Candidates a second. `cores` fewer than ranks: they share them, and what is not cut is done by each."""
+    """Candidates a second. `cores` fewer than ranks: they share them, and what is not cut is done by each. Without a core that is idle, the first rank stores in
+    time of its own, and the others wait for it."""
     crowd = max(1.0, ranks / cores) if cores else 1.0
     seconds = campaign.decider * crowd
+    if not cores or ranks >= cores:
+        seconds += campaign.beside
     exchanges = sum(calls for calls, _ in campaign.calls.values())
     for tasks, (_, cut) in campaign.calls.items():
         seconds += cut * math.ceil(tasks / ranks) / tasks * crowd

@@ -32,6 +32,8 @@ class WorkerPool {
 // pool inside it happens in place, as inside a task. Whoever holds the future waits for it, at the latest when letting
 // it go.
 std::future<void> run_beside(std::function<void()> work);
+// Processor time of all that has ended.
+double beside_seconds();
 
 // The process's pool, as large as `--threads` says (default: the number of cores).
 WorkerPool& workers();

@@ -25,16 +25,15 @@ folder = tempfile.mkdtemp(prefix="first-hour-")
 def show(picture, name):
     """In a notebook the picture itself, elsewhere a file."""
     path = os.path.join(folder, name)
-    if isinstance(picture, galvani.Picture):
-        picture.save(path)
+    picture.save(path)
     try:
         get_ipython()
     except NameError:
         print("see", path)
         return
-    from IPython.display import SVG, display
+    from IPython.display import display
 
-    display(SVG(path) if path.endswith(".svg") else picture)
+    display(picture)
 
 
 # %% [markdown]
@@ -115,7 +114,7 @@ attack = galvani.attack(network, data="digits:test[:100]" if QUICK else "digits:
                         plot=os.path.join(folder, "curve.svg"))
 for level in attack["levels"]:
     print(f"eps {level['name']:>6}: accuracy {level['accuracy']:.1%}")
-show(None, "curve.svg")
+show(galvani.Picture.open(os.path.join(folder, "curve.svg")), "curve.svg")
 
 # %% [markdown]
 # ## Which inputs are worth a label?
@@ -137,10 +136,10 @@ show(galvani.sheet(pool[rows]), "picks.png")
 # %%
 neurons = os.path.join(folder, "neurons.json")
 galvani.describe(network, data=train, output=neurons)
-why = galvani.explain(run, fault=faults[0]["id"], describe=neurons, output=os.path.join(folder, "why.svg"))
+why = galvani.explain(run, fault=faults[0]["id"], describe=neurons, output=os.path.join(folder, "why.png"))
 for row in why["inputs"]:
     print(f"{row['input']}: {row['verdict']} ({row['confidence']:.0%}), because of {row['reasons']}")
-show(None, "why.svg")
+show(galvani.Picture.open(os.path.join(folder, "why.png")), "why.png")
 
 # %% [markdown]
 # ## Can it be repaired?

@@ -1,6 +1,7 @@
 """Inputs as pictures, for notebooks and files."""
 from __future__ import annotations
 
+import base64
 import os
 from typing import Any
 
@@ -10,22 +11,45 @@ from galvani import _galvani
 from galvani.arrays import as_array
 from galvani.errors import InputError
 
+_PNG = b"\x89PNG\r\n\x1a\n"
+_LOOK = 1000  # bytes in which an SVG file says what it is
+
 
 class Picture:
-    """A PNG file in memory; notebooks show it."""
+    """A PNG or SVG file in memory; notebooks show it."""
 
-    def __init__(self, png: bytes) -> None:
-        self.png = png
+    def __init__(self, data: bytes) -> None:
+        if not data.startswith(_PNG) and b"<svg" not in data[:_LOOK]:
+            raise InputError("a picture is the bytes of a PNG or an SVG file")
+        self.data = data
 
-    def _repr_png_(self) -> bytes:
-        return self.png
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Picture:
+        """What a verb has drawn: `plot=`, or `output=` of explain."""
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)}: {error.strerror}") from None
+        try:
+            return cls(data)
+        except InputError:
+            raise InputError(f"{os.fspath(path)}: is neither a PNG nor an SVG file") from None
+
+    def _repr_png_(self) -> bytes | None:
+        return self.data if self.data.startswith(_PNG) else None
+
+    def _repr_html_(self) -> str | None:
+        # As an image: what shows notebooks to strangers strips an SVG of its lines where it stands by itself.
+        svg = not self.data.startswith(_PNG)
+        return f'<img src="data:image/svg+xml;base64,{base64.b64encode(self.data).decode()}">' if svg else None
 
     def __repr__(self) -> str:
-        return f"<galvani.Picture, {len(self.png)} bytes>"
+        return f"<galvani.Picture, {len(self.data)} bytes>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         with open(path, "wb") as file:
-            file.write(self.png)
+            file.write(self.data)
 
 
 def sheet(images: Any, *, columns: int = 10, scale: int = 2, gap: int = 4) -> Picture:

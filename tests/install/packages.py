@@ -3,7 +3,7 @@
 
 usage: tests/install/packages.py CPACK BUILD_FOLDER
 
-Exits with 77 (skipped) where the Python package was not built or there is no dpkg-shlibdeps.
+Exits with 77 (skipped) where the Python package was not built or what packs is missing (dpkg-dev, file).
 """
 import os
 import pathlib
@@ -24,8 +24,8 @@ WANTED = {
 
 def main():
     cpack, build = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
-    if shutil.which("dpkg-shlibdeps") is None or not (build / "python/galvani/verbs.py").exists():
-        print("the Python package was not built, or dpkg-dev is not installed")
+    if not shutil.which("dpkg-shlibdeps") or not shutil.which("file") or not (build / "python/galvani/verbs.py").exists():
+        print("the Python package was not built, or dpkg-dev or file is not installed")
         return 77
     with tempfile.TemporaryDirectory(prefix="galvani-packages.") as name:
         folder = pathlib.Path(name)

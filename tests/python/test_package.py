@@ -11,6 +11,8 @@ import subprocess
 import sys
 import unittest
 
+import numpy as np
+
 import galvani
 from common import Case
 
@@ -113,7 +115,18 @@ class Package(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         shown = [kind for cell in json.loads(notebook.read_text())["cells"] for output in cell.get("outputs", [])
                  for kind in output.get("data", {})]
-        self.assertEqual([shown.count("image/png"), shown.count("image/svg+xml")], [2, 2])
+        self.assertEqual([shown.count("image/png"), shown.count("text/html")], [3, 1])
+
+    def test_pictures(self):
+        galvani.attack("eight.onnx", data="digits:test[0:20]", method="fgsm", eps="0,0.1", output="adv", plot="curve.svg")
+        curve, drawn = galvani.Picture.open("curve.svg"), galvani.sheet(np.zeros((3, 1, 28, 28), np.uint8))
+        self.assertIn("data:image/svg+xml;base64,", curve._repr_html_())
+        self.assertIsNone(curve._repr_png_())
+        self.assertIsNone(drawn._repr_html_())
+        drawn.save("sheet.png")
+        self.assertEqual(galvani.Picture.open("sheet.png")._repr_png_(), drawn.data)
+        self.refuses(galvani.InputError, "eight.onnx", lambda: galvani.Picture.open("eight.onnx"))
+        self.refuses(galvani.InputError, "nowhere.png", lambda: galvani.Picture.open("nowhere.png"))
 
     @unittest.skipUnless(importlib.util.find_spec("torch") and importlib.util.find_spec("ipykernel") and
                          importlib.util.find_spec("nbconvert"), "python3-torch, python3-ipykernel or nbconvert is not installed")

@@ -1,11 +1,11 @@
 #include "galvani/base/parallel.h"
 
 #include <ATen/Parallel.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <ctime>
 #include <exception>
 #include <limits>
 #include <mutex>

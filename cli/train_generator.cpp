@@ -100,8 +100,9 @@ void write_sheet_of(const CycleEpoch& epoch, Network& network, const Dataset& lo
                     const std::string& folder) {
   at::Tensor originals = looked_at.images.narrow(0, 0, std::min<std::int64_t>(40, looked_at.size()));
   Application awake;
-  awake.random = RandomLayers{seed, 0};
-  ImageToImage::Made made = ImageToImage(network).make(originals, awake);
+  awake.random = RandomLayers{seed, 0, {}};
+  ImageToImage translator(network);
+  ImageToImage::Made made = translator.make(originals, translator.domains(originals, class_names_of(looked_at)), awake);
   std::string title = fmt::format("{}, epoch {}: SSIM {:.3f}, change {:.1f} grey levels", printable(looked_at.name, 60),
                                   epoch.epoch, epoch.figures.similarity, epoch.figures.change);
   write_example_sheet(originals, to_bytes(made.transformed), to_bytes(made.examples), title,
@@ -173,16 +174,21 @@ void run(Common& common, TrainGeneratorFlags& flags, const Verb& verb) {
   result.network->save(flags.output);
   remove_output(options.checkpoint);
   if (!flags.metrics.empty()) write_file(flags.metrics, rows);
-  ExampleFigures found = result.epochs.empty()
-                             ? measure_examples(ImageToImage(*result.network), test.images, options.seed)
-                             : result.epochs.back().figures;
+  ExampleFigures found = result.epochs.empty() ? measure_examples(ImageToImage(*result.network), test, options.seed)
+                                               : result.epochs.back().figures;
   for (const std::string& complaint : complaints(found)) log::warn("{}: {}", flags.output, complaint);
   Json done = {{"model", flags.output}, {"data", test.name}, {"figures", as_json(found)}};
+  ImageToImage translator(*result.network);
+  const ModelCard& card = result.network->card();
+  done["domains"] = {{"first", card.first_domain}, {"second", card.second_domain}, {"told_apart", result.told_apart}};
   if (common.json) {
     if (!common.json_lines) done["epochs"] = epochs;
     common.give(done);
   } else {
     say_figures(found, flags.output, test.name);
+    say("{}", translator.rule());
+    if (card.first_domain.empty()) say(" ({:.1f}% of the images to train on are told right)", result.told_apart * 100);
+    say("\n");
     if (!flags.sheets.empty()) say("sheets of every epoch are in {}\n", flags.sheets);
   }
   flags.gates.judge(common, figures_of(found), {"galvani train-generator " + flags.output, test.name, 0, {}});

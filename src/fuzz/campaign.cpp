@@ -87,6 +87,7 @@ struct Campaign::Impl {
     context.rate = data.rate;
     if (subject.style != nullptr) context.style_images = subject.style->images;
     context.network = &tracer.network();
+    context.class_names = class_names;
     generator = galvani::make_generator(Spec::parse(settings.generator), context);
   }
 

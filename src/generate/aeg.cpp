@@ -11,6 +11,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/log.h"
 #include "galvani/data/similarity.h"
 #include "galvani/generate/examples.h"
 #include "galvani/trace/deep_features.h"
@@ -39,6 +40,8 @@ class AegGenerator : public Generator {
           "'galvani train-generator --data mnist -o aeg.onnx' trains one");
     load(file, shape, /*any_output=*/true, network_);
     examples_.emplace(*network_);
+    class_names_ = context.class_names;
+    if (examples_->two_ways() && context.network != nullptr) log::info("{}: {}", file, examples_->rule());
     const std::string& reference = options.text(kReferenceNetwork);
     if (reference.empty())
       bad_usage(
@@ -80,7 +83,7 @@ class AegGenerator : public Generator {
       }
     }
     at::Tensor originals = at::stack(inputs);
-    block.inputs = examples_of(originals, parents, first, energy);
+    block.inputs = examples_of(originals, domains_of(parents, first, count), parents, first, energy);
     count_passes(block.inputs.size(0));
     if (reference_) judge(at::stack(references), energy, block);
     at::Tensor same = block.inputs.eq(originals.repeat_interleave(energy, 0)).flatten(1).all(1);
@@ -105,10 +108,22 @@ class AegGenerator : public Generator {
                 fmt::format("{}", fmt::join(to->info().input, "x")), fmt::format("{}", fmt::join(shape, "x")));
   }
 
+  // A lineage stays in the domain of its seed.
+  std::vector<char> domains_of(const std::vector<PickedParent>& parents, std::size_t first, std::size_t count) const {
+    std::vector<at::Tensor> seeds;
+    std::vector<std::string> classes;
+    for (std::size_t p = first; p < first + count; ++p) {
+      seeds.push_back(parents[p].seed);
+      auto label = static_cast<std::size_t>(parents[p].label);
+      classes.push_back(label < class_names_.size() ? class_names_[label] : std::to_string(label));
+    }
+    return examples_->domains(at::stack(seeds), classes);
+  }
+
   // Examples of parents whose picks follow each other are drawn together: the row of an example is its number in the
   // campaign.
-  at::Tensor examples_of(const at::Tensor& originals, const std::vector<PickedParent>& parents, std::size_t first,
-                         std::int64_t energy) const {
+  at::Tensor examples_of(const at::Tensor& originals, const std::vector<char>& domains,
+                         const std::vector<PickedParent>& parents, std::size_t first, std::int64_t energy) const {
     std::vector<at::Tensor> parts;
     std::int64_t count = originals.size(0);
     for (std::int64_t begin = 0; begin < count;) {
@@ -117,9 +132,12 @@ class AegGenerator : public Generator {
       while (end < count && parents[first + static_cast<std::size_t>(end)].iteration == leader.iteration + end - begin)
         ++end;
       Application how;
-      how.random = RandomLayers{leader.base.derive("examples").next_u64(), leader.iteration * energy};
+      how.random = RandomLayers{leader.base.derive("examples").next_u64(), leader.iteration * energy, {}};
       at::Tensor repeated = originals.narrow(0, begin, end - begin).repeat_interleave(energy, 0);
-      parts.push_back(to_bytes(examples_->make(repeated, how).examples));
+      std::vector<char> ways;
+      for (std::int64_t i = begin; i < end; ++i)
+        ways.insert(ways.end(), static_cast<std::size_t>(energy), domains[static_cast<std::size_t>(i)]);
+      parts.push_back(to_bytes(examples_->make(repeated, ways, how).examples));
       begin = end;
     }
     return parts.size() == 1 ? parts[0] : at::cat(parts);
@@ -160,7 +178,8 @@ class AegGenerator : public Generator {
 
   std::unique_ptr<Network> network_;
   std::optional<ImageToImage> examples_;
-  std::unique_ptr<Network> reference_;  // null: similarity is not judged
+  std::vector<std::string> class_names_;  // may be empty
+  std::unique_ptr<Network> reference_;    // null: similarity is not judged
   FeatureNeed features_;
   double least_;
   std::int64_t top_;

@@ -64,6 +64,38 @@ TEST_F(AegTest, ExamplesOfOneParentDiffer) {
   EXPECT_EQ(generator->passes(), 30);
 }
 
+TEST_F(AegTest, TheDomainOfTheSeedDecidesTheWay) {
+  TranslatorRequest request{{1, 28, 28, 2}, {"p.", "q."}, Rng(2)};
+  Network::Options how;
+  how.any_output = true;
+  how.execution = {16, false};
+  auto network =
+      Network::from_onnx(translators().create(Spec::parse("resnet:width=4,blocks=1,dropout=0"), request), "aeg", how);
+  ModelCard card = network->card();
+  card.preprocess.low = -1;
+  card.first_domain = {"three"};
+  card.second_domain = {"eight"};
+  network->set_card(card);
+  network->save(folder_ / "pair.onnx");
+  std::vector<at::Tensor> values = network->apply(seeds_);
+  GeneratorContext context;
+  context.seeds = seeds_;
+  context.class_names = {"eight", "three"};
+  auto generator =
+      make_generator(Spec::parse("aeg:features=none,top=0,model=" + (folder_ / "pair.onnx").string()), context);
+  std::vector<PickedParent> all = parents();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].label = static_cast<std::int64_t>(i % 2);
+    all[i].input = seeds_[static_cast<std::int64_t>(i)];
+  }
+  Candidates made = generator->begin(all, {1, false})->next(100);
+  ASSERT_EQ(made.each.size(), 5U);
+  for (std::int64_t i = 0; i < 5; ++i) {
+    at::Tensor wanted = ((values[i % 2 == 1 ? 0 : 2][i] + 1) * 127.5).round().clamp(0, 255);
+    EXPECT_LE((made.inputs[i].to(at::kFloat) - wanted).abs().max().item<float>(), 1) << i;
+  }
+}
+
 TEST_F(AegTest, TheMostSimilarOfEveryParentAreTaken) {
   auto generator = make(with_reference() + ",similarity=-1,top=2");
   std::unique_ptr<Proposal> proposal = generator->begin(parents(), {6, false});

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -19,6 +21,7 @@ constexpr std::size_t kP = 0, kQ = 1, kCriticOfFirst = 2, kCriticOfSecond = 3;  
 constexpr std::size_t kTranslatorGroup = 0, kCriticGroup = 1;                   // its groups
 constexpr const char* kPrefixP = "p.";
 constexpr const char* kPrefixQ = "q.";
+constexpr std::int64_t kSummedAtOnce = 4096;
 constexpr std::int64_t kEvaluatedAtOnce = 64;  // rows of a micro-batch while examples are looked at
 
 Network::Options for_cycle(std::int64_t micro_batch) {
@@ -101,6 +104,35 @@ std::vector<CycleEpoch> epochs_of(const std::vector<double>& numbers) {
   return result;
 }
 
+// [values] double, from -1 to 1.
+at::Tensor mean_image(const Dataset& data) {
+  at::Tensor sum = at::zeros({data.images[0].numel()}, at::kDouble);
+  for (const at::Tensor& part : data.images.split(kSummedAtOnce)) sum += part.flatten(1).sum(0, false, at::kDouble);
+  return sum / static_cast<double>(data.size()) * (2.0 / 255) - 1;
+}
+
+// Names of the classes that its images have; none if some have no label.
+std::set<std::string> classes_in(const Dataset& data) {
+  std::set<std::string> names;
+  if (!data.labelled()) return names;
+  for (const std::string& name : class_names_of(data)) names.insert(name);
+  return names;
+}
+
+// Lets a cycle know which images are of which domain: by class, if no class has images in both; else, and for other
+// images, by the nearer mean: |x - a|² - |x - b|² = 2 (b - a) x + |a|² - |b|².
+void set_domains(Network& cycle, ModelCard& card, const Dataset& first, const Dataset& second) {
+  at::Tensor a = mean_image(first), b = mean_image(second);
+  cycle.set_parameter("domain.weight", (2 * (b - a)).to(at::kFloat).unsqueeze(0));
+  cycle.set_parameter("domain.bias", (a.square().sum() - b.square().sum()).to(at::kFloat).view({1}));
+  std::set<std::string> ours = classes_in(first), theirs = classes_in(second);
+  bool apart = !ours.empty() && !theirs.empty() &&
+               std::none_of(ours.begin(), ours.end(), [&](const std::string& name) { return theirs.count(name) != 0; });
+  if (!apart) return;
+  card.first_domain.assign(ours.begin(), ours.end());
+  card.second_domain.assign(theirs.begin(), theirs.end());
+}
+
 class CycleTraining {
  public:
   CycleTraining(const Dataset& first, const Dataset& second, const Dataset& looked_at, const CycleOptions& options)
@@ -110,7 +142,7 @@ class CycleTraining {
         shape_{first.channels(), first.height(), first.width(), 2},
         spec_(Spec::parse(options.translator)),
         networks_(parts()),
-        whole_(translator({kPrefixP, kPrefixQ})),
+        whole_(cycle()),
         trainer_({networks_[0].get(), networks_[1].get(), networks_[2].get(), networks_[3].get()},
                  {{"translators", {{kP}, {kQ}}, options.optimizer},
                   {"critics", {{kCriticOfFirst}, {kCriticOfSecond}}, options.optimizer}},
@@ -145,6 +177,7 @@ class CycleTraining {
     result.resumed = trainer_.run(loop);
     assemble();
     result.epochs = epochs_of(trainer_.state().numbers);
+    result.told_apart = told_apart();
     result.network = std::move(whole_);
     return result;
   }
@@ -159,8 +192,16 @@ class CycleTraining {
     ModelCard card;
     card.preprocess = signed_unit();
     card.preprocess_known = true;
-    card.architecture = "cycle of " + translators().options(spec_).str();
+    network->set_card(card);
+    return network;
+  }
+
+  std::unique_ptr<Network> cycle() const {
+    std::unique_ptr<Network> network = translator({kPrefixP, kPrefixQ});
+    ModelCard card = network->card();
+    card.architecture = kCycleOf + translators().options(spec_).str();
     card.data = data_[0] == data_[1] ? data_[0]->name : data_[0]->name + " / " + data_[1]->name;
+    set_domains(*network, card, *data_[0], *data_[1]);
     network->set_card(card);
     return network;
   }
@@ -186,6 +227,21 @@ class CycleTraining {
         if (parameter.trainable) whole_->set_parameter(parameter.name, networks_[n]->parameter(parameter.name));
       }
     }
+  }
+
+  double told_apart() const {
+    ImageToImage translator(*whole_);
+    double right = 0, all = 0;
+    for (std::size_t domain : {0, 1}) {
+      const Dataset& data = *data_[domain];
+      std::vector<std::int64_t> rows(static_cast<std::size_t>(std::min(data.size(), kSummedAtOnce)));
+      std::iota(rows.begin(), rows.end(), 0);
+      Dataset some = data.subset(rows);
+      for (char found : translator.domains(some.images, class_names_of(some)))
+        right += static_cast<std::size_t>(found) == domain ? 1 : 0;
+      all += static_cast<double>(some.size());
+    }
+    return right / all;
   }
 
   std::string settings() const {
@@ -308,7 +364,7 @@ class CycleTraining {
     epoch.cycle = mean(cycle_figure);
     epoch.identity = mean(identity_figure);
     epoch.critics = mean(critics_figure);
-    epoch.figures = measure_examples(ImageToImage(*whole_), looked_at_.images, options_.seed);
+    epoch.figures = measure_examples(ImageToImage(*whole_), looked_at_, options_.seed);
     epoch.seconds = trainer_.seconds();
     listener(epoch, *whole_);
     // Only now: an epoch whose end is interrupted ends again.
@@ -321,7 +377,7 @@ class CycleTraining {
   ArchitectureShape shape_;
   Spec spec_;
   std::vector<std::unique_ptr<Network>> networks_;  // P, Q, critic of the first domain, of the second
-  std::unique_ptr<Network> whole_;                  // P, then Q
+  std::unique_ptr<Network> whole_;                  // both ways through P and Q
   Trainer trainer_;
   Schedule schedule_;
   EndlessRows firsts_;

@@ -87,8 +87,83 @@ TEST_F(CycleTest, LearnsTheWayBack) {
   EXPECT_EQ(loaded->card().preprocess.low, -1);
   Application awake;
   awake.random = RandomLayers{5, 0};
-  EXPECT_TRUE(at::equal(ImageToImage(*loaded).make(x_.images, awake).examples,
-                        ImageToImage(*result.network).make(x_.images, awake).examples));
+  std::vector<char> domains(30, 0);
+  for (std::size_t i = 1; i < 30; i += 3) domains[i] = 1;
+  EXPECT_TRUE(at::equal(ImageToImage(*loaded).make(x_.images, domains, awake).examples,
+                        ImageToImage(*result.network).make(x_.images, domains, awake).examples));
+}
+
+// CAGFuzz eq. 4: Q(P(x)) of the first domain, P(Q(y)) of the second.
+TEST_F(CycleTest, ImagesOfTheSecondDomainGoTheOtherWay) {
+  Dataset threes = load_data("digits:train[class=3][0:20]"), eights = load_data("digits:train[class=8][0:20]");
+  CycleOptions options = tiny();
+  options.epochs = 1;
+  CycleResult result = train_cycle(threes, eights, threes, options, quiet);
+  ImageToImage translator(*result.network);
+  ASSERT_TRUE(translator.two_ways());
+  EXPECT_EQ(result.network->card().first_domain, std::vector<std::string>{"3"});
+  EXPECT_EQ(result.network->card().second_domain, std::vector<std::string>{"8"});
+  EXPECT_EQ(result.told_apart, 1);
+  Dataset both = load_data("digits:test[class=3,8][0:12]");
+  std::vector<char> domains = translator.domains(both.images, class_names_of(both));
+  ImageToImage::Made made = translator.make(both.images, domains, Application());
+  std::vector<at::Tensor> values = result.network->apply(both.images);
+  for (std::int64_t i = 0; i < both.size(); ++i) {
+    bool three = both.labels[i].item<std::int64_t>() == 3;
+    EXPECT_EQ(domains[static_cast<std::size_t>(i)], three ? 0 : 1);
+    at::Tensor example = (values[three ? 0 : 2][i] + 1) * 127.5, on_the_way = (values[three ? 1 : 3][i] + 1) * 127.5;
+    EXPECT_TRUE(at::allclose(made.examples[i], example, 1e-3, 1e-2)) << i;
+    EXPECT_TRUE(at::allclose(made.transformed[i], on_the_way, 1e-3, 1e-2)) << i;
+    EXPECT_FALSE(at::allclose(values[0][i], values[2][i], 1e-3, 1e-2));
+  }
+}
+
+TEST_F(CycleTest, WithoutClassesTheNearerMeanTells) {
+  Dataset dark = x_, bright = y_;
+  bright.images = (255 - y_.images).contiguous();
+  CycleOptions options = tiny();
+  options.epochs = 0;
+  CycleResult result = train_cycle(dark, bright, dark, options, quiet);
+  EXPECT_TRUE(result.network->card().first_domain.empty());
+  EXPECT_EQ(result.told_apart, 1);
+  ImageToImage translator(*result.network);
+  at::Tensor images = at::stack({dark.images[3], bright.images[3], bright.images[5]});
+  EXPECT_EQ(translator.domains(images, {}), (std::vector<char>{0, 1, 1}));
+}
+
+// What a row draws is its own, whoever is in the other domain.
+TEST_F(CycleTest, DrawsOfARowDoNotDependOnTheDomainsOfOthers) {
+  CycleOptions options = tiny();
+  options.epochs = 0;
+  CycleResult result = train_cycle(x_, y_, x_, options, quiet);
+  ImageToImage translator(*result.network);
+  Application awake;
+  awake.random = RandomLayers{5, 40};
+  std::vector<char> one(30, 0), other(30, 0);
+  for (std::size_t i = 0; i < 29; ++i) other[i] = 1;
+  at::Tensor a = translator.make(x_.images, one, awake).examples[29];
+  at::Tensor b = translator.make(x_.images, other, awake).examples[29];
+  EXPECT_TRUE(at::allclose(a, b, 1e-3, 1e-2));
+  awake.random->first_row = 41;
+  EXPECT_FALSE(at::allclose(translator.make(x_.images, other, awake).examples[29], b, 1e-3, 1e-2));
+}
+
+TEST_F(CycleTest, AGeneratorOfAnEarlierBuildIsRefused) {
+  Network::Options how;
+  how.any_output = true;
+  TranslatorRequest request{{1, 28, 28, 2}, {"p."}, Rng(2)};
+  auto network =
+      Network::from_onnx(translators().create(Spec::parse("resnet:width=4,blocks=1"), request), "old.onnx", how);
+  EXPECT_NO_THROW(ImageToImage{*network});
+  ModelCard card = network->card();
+  card.architecture = "cycle of resnet:width=4,blocks=1,dropout=0.2";
+  network->set_card(card);
+  try {
+    ImageToImage translator(*network);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("train it again"), std::string::npos) << e.what();
+  }
 }
 
 TEST_F(CycleTest, AnInterruptedTrainingEndsWithTheSameWeights) {

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "galvani/base/error.h"
 #include "galvani/base/parallel.h"
 #include "galvani/data/similarity.h"
+#include "galvani/model/translator.h"
 
 namespace galvani {
 namespace {
@@ -55,6 +58,55 @@ ImageToImage::ImageToImage(Network& network) : network_(network) {
     bad_input("{}: makes {} of an image of {}, so it is no generator of examples (galvani train-generator makes one)",
               info.path, info.outputs.empty() ? "nothing" : fmt::format("{}", fmt::join(info.outputs[0].shape, "x")),
               fmt::format("{}", fmt::join(info.input, "x")));
+  auto names = [&](const std::vector<const char*>& wanted) {
+    return info.outputs.size() >= wanted.size() &&
+           std::equal(wanted.begin(), wanted.end(), info.outputs.begin(),
+                      [](const char* name, const GraphOutput& output) { return output.name == name; });
+  };
+  two_ways_ = names({kExample, kTransformed, kExampleOfSecond, kTransformedOfSecond, kDomainScore});
+  if (!two_ways_ && network.card().architecture.rfind(kCycleOf, 0) == 0)
+    bad_input(
+        "{}: was trained by an earlier build of galvani, which makes the examples of both domains by way of the first; "
+        "train it again with galvani train-generator",
+        info.path);
+  if (!two_ways_) return;
+  at::Tensor weight = network.parameter("domain.weight").flatten().to(at::kDouble).contiguous();
+  weight_.assign(weight.data_ptr<double>(), weight.data_ptr<double>() + weight.numel());
+  bias_ = network.parameter("domain.bias").item<double>();
+  auto values = std::accumulate(info.input.begin(), info.input.end(), std::size_t{1}, std::multiplies<>());
+  if (weight_.size() != values)
+    bad_input("{}: its layer 'domain' has {} weights for images of {} values", info.path, weight_.size(), values);
+}
+
+std::vector<char> ImageToImage::domains(const at::Tensor& images, const std::vector<std::string>& classes) const {
+  std::vector<char> result(static_cast<std::size_t>(images.size(0)), 0);
+  if (!two_ways_) return result;
+  auto names = [](const std::vector<std::string>& all, const std::string& name) {
+    return std::find(all.begin(), all.end(), name) != all.end();
+  };
+  const ModelCard& card = network_.card();
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    bool first = !classes.empty() && names(card.first_domain, classes[i]);
+    bool second = !classes.empty() && names(card.second_domain, classes[i]);
+    if (!first && !second) {
+      at::Tensor input = card.preprocess.apply(images.narrow(0, static_cast<std::int64_t>(i), 1)).contiguous();
+      const auto* x = input.data_ptr<float>();
+      double score = bias_;
+      for (std::size_t v = 0; v < weight_.size(); ++v) score += weight_[v] * static_cast<double>(x[v]);
+      second = score > 0;
+    }
+    result[i] = second ? 1 : 0;
+  }
+  return result;
+}
+
+std::string ImageToImage::rule() const {
+  if (!two_ways_) return "";
+  const ModelCard& card = network_.card();
+  if (card.first_domain.empty())
+    return "images nearer to the mean of the first domain become Q(P(x)), those nearer to that of the second P(Q(y))";
+  return fmt::format("images of class {} become Q(P(x)), those of class {} P(Q(y)), all others go by the nearer mean",
+                     fmt::join(card.first_domain, ", "), fmt::join(card.second_domain, ", "));
 }
 
 at::Tensor ImageToImage::to_file_unit(const at::Tensor& value) const {
@@ -71,11 +123,45 @@ at::Tensor ImageToImage::to_file_unit(const at::Tensor& value) const {
 }
 
 ImageToImage::Made ImageToImage::make(const at::Tensor& images, const Application& how) const {
-  std::vector<at::Tensor> values = network_.apply(images, how);
-  Made made{to_file_unit(values[0]), {}};
+  Application own = how;
   const NetworkInfo& info = network_.info();
-  if (values.size() > 1 && info.outputs[1].shape == info.input) made.transformed = to_file_unit(values[1]);
+  if (own.outputs.empty()) own.outputs = {0};
+  if (!two_ways_ && info.outputs.size() > 1 && info.outputs[1].shape == info.input) own.outputs = {0, 1};
+  std::vector<at::Tensor> values = network_.apply(images, own);
+  return {to_file_unit(values[0]), values.size() > 1 ? to_file_unit(values[1]) : at::Tensor()};
+}
+
+ImageToImage::Made ImageToImage::make(const at::Tensor& images, const std::vector<char>& domains,
+                                      const Application& how) const {
+  if (!two_ways_) return make(images, how);
+  Made made{at::empty(images.sizes(), at::kFloat), at::empty(images.sizes(), at::kFloat)};
+  for (std::size_t domain : {0, 1}) {
+    std::vector<std::int64_t> rows;
+    for (std::size_t i = 0; i < domains.size(); ++i) {
+      if (domains[i] == static_cast<char>(domain)) rows.push_back(static_cast<std::int64_t>(i));
+    }
+    if (rows.empty()) continue;
+    Application own = how;
+    own.outputs = domain == 0 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{2, 3};
+    if (own.random) {
+      // What a row draws follows from its number among all, not among those of its domain.
+      own.random->rows.clear();
+      for (std::int64_t row : rows) own.random->rows.push_back(how.random->number(row));
+    }
+    at::Tensor places = at::tensor(rows, at::kLong);
+    Made part = make(images.index_select(0, places), own);
+    made.examples.index_copy_(0, places, part.examples);
+    made.transformed.index_copy_(0, places, part.transformed);
+  }
   return made;
+}
+
+std::vector<std::string> class_names_of(const Labelled& data) {
+  std::vector<std::string> names;
+  const auto* labels = data.labels.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < data.labels.numel(); ++i)
+    names.push_back(labels[i] == Labelled::kUnlabelled ? "" : data.class_name(labels[i]));
+  return names;
 }
 
 at::Tensor to_bytes(const at::Tensor& images) {
@@ -103,15 +189,16 @@ ExampleFigures measure_examples(const at::Tensor& originals, const at::Tensor& t
   return figures;
 }
 
-ExampleFigures measure_examples(const ImageToImage& translator, const at::Tensor& originals, std::uint64_t seed) {
+ExampleFigures measure_examples(const ImageToImage& translator, const Dataset& originals, std::uint64_t seed) {
+  std::vector<char> domains = translator.domains(originals.images, class_names_of(originals));
   auto made = [&](std::uint64_t draw) {
     Application how;
-    how.random = RandomLayers{seed, static_cast<std::int64_t>(draw) * originals.size(0)};
-    return translator.make(originals, how);
+    how.random = RandomLayers{seed, static_cast<std::int64_t>(draw) * originals.size(), {}};
+    return translator.make(originals.images, domains, how);
   };
   ImageToImage::Made once = made(0);
   at::Tensor transformed = once.transformed.defined() ? to_bytes(once.transformed) : at::Tensor();
-  return measure_examples(originals, transformed, to_bytes(once.examples), to_bytes(made(1).examples));
+  return measure_examples(originals.images, transformed, to_bytes(once.examples), to_bytes(made(1).examples));
 }
 
 std::vector<std::string> complaints(const ExampleFigures& f) {

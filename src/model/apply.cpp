@@ -3,6 +3,7 @@
 #include <torch/script.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
@@ -37,7 +38,14 @@ std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Applicati
   if (!impl.any_output) fail(ErrorCode::internal, "{}: was not loaded for any output", impl.info.path);
   check_inputs(*this, images);
   Execution form = execution_of(*this, how.alone);
-  std::shared_ptr<const Plan> plan = impl.executor->output_plan(how.random.has_value());
+  std::vector<std::size_t> wanted = how.outputs;
+  if (wanted.empty()) {
+    wanted.resize(impl.info.outputs.size());
+    std::iota(wanted.begin(), wanted.end(), std::size_t{0});
+  }
+  std::vector<std::size_t> places;
+  for (std::size_t output : wanted) places.push_back(impl.kept_outputs.at(output));
+  std::shared_ptr<const Plan> plan = impl.executor->output_plan(how.random.has_value(), places);
   RandomLayers random = how.random.value_or(RandomLayers());
   std::int64_t n = images.size(0);
   std::int64_t micro = form.micro_batch;
@@ -48,11 +56,11 @@ std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Applicati
       c10::InferenceMode inference;
       std::int64_t first = piece * micro;
       std::int64_t count = std::min(micro, n - first);
-      RandomScope draws(random_stream(random), random.first_row + first, micro);
+      RandomScope draws(random, first, micro);
       std::vector<at::Tensor> values = plan->run(impl.prepare(padded_rows(images, first, count, micro), form), {});
-      for (std::size_t i = 0; i < impl.kept_outputs.size(); ++i) {
-        const at::Tensor& value = values[impl.kept_outputs[i]];
-        std::vector<std::int64_t> shape = impl.info.outputs[i].shape;
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const at::Tensor& value = values[i];
+        std::vector<std::int64_t> shape = impl.info.outputs[wanted[i]].shape;
         shape.insert(shape.begin(), micro);
         if (value.sizes() != at::IntArrayRef(shape))
           bad_input("{}: the shape of its results depends on the images, which is not supported", impl.info.path);
@@ -66,10 +74,10 @@ std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Applicati
     bad_input("{}: fails while running: {}", impl.info.path, impl.executor->explain(e));
   }
   std::vector<at::Tensor> result;
-  for (std::size_t i = 0; i < impl.info.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
     std::vector<at::Tensor> of_all;
     for (const auto& piece : pieces) of_all.push_back(piece[i]);
-    std::vector<std::int64_t> none = impl.info.outputs[i].shape;
+    std::vector<std::int64_t> none = impl.info.outputs[wanted[i]].shape;
     none.insert(none.begin(), 0);
     result.push_back(of_all.empty() ? at::empty(none) : at::cat(of_all));
   }

@@ -173,6 +173,8 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     if (j.contains("accuracy_data")) card.accuracy_data = j.at("accuracy_data").get<std::string>();
     if (j.contains("source")) card.source = j.at("source").get<std::string>();
     if (j.contains("licence")) card.licence = j.at("licence").get<std::string>();
+    if (j.contains("first_domain")) card.first_domain = j.at("first_domain").get<std::vector<std::string>>();
+    if (j.contains("second_domain")) card.second_domain = j.at("second_domain").get<std::vector<std::string>>();
   } catch (const json::exception& e) {
     bad_input("{}: the model card is wrong: {}", where, e.what());
   }
@@ -240,6 +242,8 @@ std::string ModelCard::to_json() const {
   if (!accuracy_data.empty()) j["accuracy_data"] = accuracy_data;
   if (!source.empty()) j["source"] = source;
   if (!licence.empty()) j["licence"] = licence;
+  if (!first_domain.empty()) j["first_domain"] = first_domain;
+  if (!second_domain.empty()) j["second_domain"] = second_domain;
   return json_text(j);
 }
 

@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -326,10 +327,20 @@ std::shared_ptr<const Plan> Executor::plan_for(const std::vector<Site>& sites) {
 }
 
 std::shared_ptr<const Plan> Executor::output_plan(bool random) {
+  std::vector<std::size_t> all(outputs());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return output_plan(random, all);
+}
+
+std::shared_ptr<const Plan> Executor::output_plan(bool random, const std::vector<std::size_t>& wanted) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& cached = output_plans_[random];
+  auto& cached = output_plans_[{random, wanted}];
   if (cached) return cached;
   std::shared_ptr<Graph> graph = whole_->copy();
+  std::vector<Value*> values(graph->outputs().begin(), graph->outputs().end());
+  while (!graph->outputs().empty()) graph->eraseOutput(graph->outputs().size() - 1);
+  for (std::size_t output : wanted) graph->registerOutput(values[output]);
+  torch::jit::EliminateDeadCode(graph);
   activate_in_place(*graph, {});
   if (random) draw_from_scope(*graph, RandomMode::awake, label_);
   cached = std::make_shared<const Plan>(graph, module_._ivalue());

@@ -108,8 +108,9 @@ class Executor {
   bool fusible() const;
   std::optional<LinearLayer> linear_layer(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
-  // How many tensors the graph itself gives, and a plan for them. REQUIRES any_output.
+  // How many tensors the graph itself gives, and a plan for some or all of them. REQUIRES any_output.
   std::size_t outputs() const { return whole_->outputs().size(); }
+  std::shared_ptr<const Plan> output_plan(bool random, const std::vector<std::size_t>& wanted);
   std::shared_ptr<const Plan> output_plan(bool random);
 
  private:
@@ -131,7 +132,8 @@ class Executor {
   std::int64_t random_layers_ = 0;
   bool hidden_layers_ = false;
   std::mutex mutex_;
-  std::map<bool, std::shared_ptr<const Plan>> output_plans_;  // with random layers or not
+  // With random layers or not, and of which outputs.
+  std::map<std::pair<bool, std::vector<std::size_t>>, std::shared_ptr<const Plan>> output_plans_;
   std::map<Wish, std::shared_ptr<const Plan>> plans_;
 };
 

@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/script.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -63,26 +64,29 @@ bool is_dropout(const Node* node) {
 
 // Fills tensors from the scope of the calling thread.
 struct RandomDraw {
-  // `fill` is Rng::fill_uniform or fill_normal. [...] float, contiguous.
-  static at::Tensor fill(at::IntArrayRef shape, std::int64_t site, void (Rng::*fill)(float*, std::size_t)) {
+  // `fill_with` is Rng::fill_uniform or fill_normal. [...] float, contiguous.
+  static at::Tensor fill(at::IntArrayRef shape, std::int64_t site, void (Rng::*fill_with)(float*, std::size_t)) {
     at::Tensor result = at::empty(shape);
     if (result.numel() == 0) return result;
     auto* out = result.data_ptr<float>();
     auto id = static_cast<std::uint64_t>(site);
-    const RandomScope* scope = random_scope;
-    Rng stream = scope == nullptr ? random_stream({}) : scope->stream_;
-    std::int64_t first = scope == nullptr ? 0 : scope->first_row_;
-    std::int64_t rows = scope != nullptr ? scope->rows_ : shape.empty() ? 1 : shape[0];
+    if (random_scope == nullptr) {
+      RandomScope own(RandomLayers(), 0, shape.empty() ? 1 : shape[0]);
+      return fill(shape, site, fill_with);
+    }
+    const Rng& stream = random_scope->stream_;
+    const std::vector<std::int64_t>& numbers = random_scope->numbers_;
+    auto rows = static_cast<std::int64_t>(numbers.size());
     if (rows == 0 || shape.empty() || shape[0] % rows != 0) {
       // A micro-batch of training, or a value that has no part for each input: drawn as a whole.
-      Rng own = (rows == 0 ? stream : stream.derive("batch").derive(static_cast<std::uint64_t>(first))).derive(id);
-      (own.*fill)(out, static_cast<std::size_t>(result.numel()));
+      Rng own = (rows == 0 ? stream : stream.derive("batch").derive(static_cast<std::uint64_t>(numbers[0]))).derive(id);
+      (own.*fill_with)(out, static_cast<std::size_t>(result.numel()));
       return result;
     }
     std::int64_t each = result.numel() / rows;
     for (std::int64_t r = 0; r < rows; ++r) {
-      Rng own = stream.derive({static_cast<std::uint64_t>(first + r), id});
-      (own.*fill)(out + r * each, static_cast<std::size_t>(each));
+      Rng own = stream.derive({static_cast<std::uint64_t>(numbers[static_cast<std::size_t>(r)]), id});
+      (own.*fill_with)(out + r * each, static_cast<std::size_t>(each));
     }
     return result;
   }
@@ -191,17 +195,23 @@ std::int64_t count_random(const Block& block) {
 
 }  // namespace
 
-RandomScope::RandomScope(const Rng& stream, std::int64_t first_row, std::int64_t rows)
-    : stream_(stream), first_row_(first_row), rows_(rows), outer_(random_scope) {
+RandomScope::RandomScope(const Rng& stream) : stream_(stream), outer_(random_scope) {
   random_scope = this;
+}
+
+RandomScope::RandomScope(const RandomLayers& random, std::int64_t first, std::int64_t count)
+    : RandomScope(Rng(random.seed).derive("random layers")) {
+  for (std::int64_t i = 0; i < count; ++i) numbers_.push_back(random.number(first + i));
 }
 
 RandomScope::~RandomScope() {
   random_scope = outer_;
 }
 
-Rng random_stream(const RandomLayers& random) {
-  return Rng(random.seed).derive("random layers");
+std::int64_t RandomLayers::number(std::int64_t i) const {
+  if (rows.empty()) return first_row + i;
+  // Rows beyond the last are padding.
+  return rows[static_cast<std::size_t>(std::min<std::int64_t>(i, static_cast<std::int64_t>(rows.size()) - 1))];
 }
 
 std::int64_t count_random_layers(const Graph& graph) {

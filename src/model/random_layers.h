@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "galvani/base/rng.h"
 #include "galvani/model/network.h"
@@ -18,10 +19,9 @@ namespace galvani {
 class RandomScope {
  public:
   // One draw for a micro-batch as a whole, as training does.
-  explicit RandomScope(const Rng& stream) : RandomScope(stream, 0, 0) {}
-  // Every input of a micro-batch of `rows` draws from a stream of its own: those of the rows first_row, first_row
-  // + 1...
-  RandomScope(const Rng& stream, std::int64_t first_row, std::int64_t rows);
+  explicit RandomScope(const Rng& stream);
+  // Every input of a micro-batch draws from a stream of its own: rows [first, first + count) of the request.
+  RandomScope(const RandomLayers& random, std::int64_t first, std::int64_t count);
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
@@ -29,12 +29,9 @@ class RandomScope {
  private:
   friend struct RandomDraw;
   Rng stream_;
-  std::int64_t first_row_;
-  std::int64_t rows_;
+  std::vector<std::int64_t> numbers_;  // of the rows; empty: one draw for all
   const RandomScope* outer_;
 };
-
-Rng random_stream(const RandomLayers& random);
 
 // How many layers of the graph draw: noise, and dropout even where evaluation turns it off.
 std::int64_t count_random_layers(const torch::jit::Graph& graph);

@@ -220,7 +220,7 @@ class Run {
   std::vector<at::Tensor> run_plan(const at::Tensor& x, const std::vector<at::Tensor>& masks,
                                    std::int64_t first) const {
     RandomLayers random = request_.random.value_or(RandomLayers());
-    RandomScope draws(random_stream(random), random.first_row + first, form_.micro_batch);
+    RandomScope draws(random, first, form_.micro_batch);
     std::vector<at::Tensor> values = plan_->run(x, masks);
     auto fits = [&](const at::Tensor& value, std::int64_t units) {
       return value.dim() > 0 && value.size(0) == form_.micro_batch && value.numel() == form_.micro_batch * units;

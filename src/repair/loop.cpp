@@ -42,6 +42,7 @@ Mutants misclassified(Network& network, const Dataset& data, const std::vector<s
   context.seeds = data.images.index_select(0, at::tensor(rows, at::kLong));
   context.rate = data.rate;
   context.network = &network;
+  context.class_names = data.class_names;
   std::unique_ptr<Generator> generator = make_generator(Spec::parse(loop.generator), context);
   Mutants result;
   std::vector<at::Tensor> images;

@@ -1,5 +1,5 @@
-// CycleGAN (Zhu et al. 2017) as CAGFuzz trains it: P turns images of one domain into those of another, Q back again;
-// the example of an image is Q(P(x)).
+// CycleGAN (Zhu et al. 2017) as CAGFuzz trains it: P turns images of one domain into those of another, Q back again.
+// The example of an image of the first domain is Q(P(x)), that of an image of the second P(Q(y)).
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,9 @@ struct CycleEpoch {
 };
 
 struct CycleResult {
-  std::unique_ptr<Network> network;  // x → Q(P(x)) and P(x); its card says what it was trained on
+  std::unique_ptr<Network> network;  // both ways, as ImageToImage takes it; its card says what it was trained on
   std::vector<CycleEpoch> epochs;
+  double told_apart = 0;  // share of the images to train on (some thousands) whose domain is told right
   bool resumed = false;
 };
 

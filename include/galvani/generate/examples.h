@@ -10,31 +10,50 @@
 #include <vector>
 
 #include "galvani/base/json.h"
+#include "galvani/data/dataset.h"
 #include "galvani/model/network.h"
 
 namespace galvani {
 
+// How the architecture begins in the card of what train_cycle makes.
+constexpr const char* kCycleOf = "cycle of ";
+
 // A network loaded for any output whose first output is an image of the size of its input, on the same scale: examples.
-// A second one of that size is what it was on the way.
+// A second one of that size is what it was on the way. The two translators of a cycle (galvani/model/translator.h) have
+// two ways: images of the first domain become Q(P(x)), those of the second P(Q(y)).
 class ImageToImage {
  public:
   // Error(bad_input) naming the network unless it is one. It must outlive this.
   explicit ImageToImage(Network& network);
 
+  // Whether images of a second domain go another way.
+  bool two_ways() const { return two_ways_; }
+  // Of which domain each image is, 0 or 1, by the name of its class, or by the nearer mean image where that is of
+  // neither. images [N, C, H, W] uint8; `classes` as many names, or none.
+  std::vector<char> domains(const at::Tensor& images, const std::vector<std::string>& classes) const;
+  std::string rule() const;  // a sentence about that; empty: there is one way
+
   struct Made {
     at::Tensor examples;     // [N, C, H, W] float in the unit of the file, neither rounded nor clipped
     at::Tensor transformed;  // likewise; undefined if the network does not show it
   };
-  // images [N, C, H, W] uint8. With `random`, dropout is awake.
-  Made make(const at::Tensor& images, const Application& how) const;
+  // images [N, C, H, W] uint8, of these domains. With `random`, dropout is awake.
+  Made make(const at::Tensor& images, const std::vector<char>& domains, const Application& how) const;
 
   Network& network() const { return network_; }
 
  private:
+  Made make(const at::Tensor& images, const Application& how) const;
   at::Tensor to_file_unit(const at::Tensor& value) const;
 
   Network& network_;
+  bool two_ways_ = false;
+  std::vector<double> weight_;  // of the domain's score
+  double bias_ = 0;
 };
+
+// The name of every input's class, as ImageToImage::domains takes them; "" where there is no label.
+std::vector<std::string> class_names_of(const Labelled& data);
 
 // On the grid of 8 bits.
 at::Tensor to_bytes(const at::Tensor& images);
@@ -57,7 +76,7 @@ struct ExampleFigures {
 ExampleFigures measure_examples(const at::Tensor& originals, const at::Tensor& transformed, const at::Tensor& examples,
                                 const at::Tensor& again);
 // With dropout awake.
-ExampleFigures measure_examples(const ImageToImage& translator, const at::Tensor& originals, std::uint64_t seed);
+ExampleFigures measure_examples(const ImageToImage& translator, const Dataset& originals, std::uint64_t seed);
 
 // What is wrong with a generator of which this was measured, a sentence each; none: nothing.
 std::vector<std::string> complaints(const ExampleFigures& figures);

@@ -23,10 +23,11 @@ namespace galvani {
 
 // What a generator is made for. Inputs are as files hold them: uint8 images [C, H, W], or int16 sounds.
 struct GeneratorContext {
-  at::Tensor seeds;            // [N, ...]: what a campaign starts from
-  at::Tensor style_images;     // [N, C, H, W] uint8 of any size; undefined: the seeds
-  Network* network = nullptr;  // under test; null where lineages are only followed
-  std::int64_t rate = 0;       // of sounds, samples a second
+  at::Tensor seeds;                           // [N, ...]: what a campaign starts from
+  at::Tensor style_images;                    // [N, C, H, W] uint8 of any size; undefined: the seeds
+  Network* network = nullptr;                 // under test; null where lineages are only followed
+  std::int64_t rate = 0;                      // of sounds, samples a second
+  std::vector<std::string> class_names = {};  // of the labels of parents; empty: their numbers
 };
 
 struct PickedParent {

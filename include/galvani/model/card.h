@@ -50,6 +50,8 @@ struct ModelCard {
   std::optional<double> accuracy;  // in [0, 1]
   std::string accuracy_data;       // on what that was measured
   std::string source;              // where its weights come from
+  // Of a generator of examples: names of the classes whose images are of its first and of its second domain.
+  std::vector<std::string> first_domain, second_domain;
   std::string licence;
 
   std::string to_json() const;

@@ -113,6 +113,9 @@ struct Mask {
 struct RandomLayers {
   std::uint64_t seed = 0;
   std::int64_t first_row = 0;
+  std::vector<std::int64_t> rows = {};  // numbers of all rows, where they do not follow each other; empty: they do
+
+  std::int64_t number(std::int64_t i) const;
 };
 
 // With K objectives each gradient has a second axis of K: [N, K, ...] in place of [N, ...].
@@ -156,6 +159,7 @@ struct Request {
 struct Application {
   bool alone = false;                  // canonical form, as in a request
   std::optional<RandomLayers> random;  // as in a request
+  std::vector<std::size_t> outputs;    // places in info().outputs; the rest is not computed. Empty: all
 };
 
 class Network {
@@ -197,8 +201,8 @@ class Network {
   Outputs run(const at::Tensor& images, const Request& request);
   Outputs run(const at::Tensor& images) { return run(images, Request()); }
 
-  // Everything the graph gives for each input, as the file has it (a final softmax included): [N, ...] each, in the
-  // order of info().outputs. REQUIRES Options::any_output. images as above.
+  // What the graph gives for each input, as the file has it (a final softmax included): [N, ...] each, in the order of
+  // info().outputs, or of those asked for. REQUIRES Options::any_output. images as above.
   std::vector<at::Tensor> apply(const at::Tensor& images, const Application& how);
   std::vector<at::Tensor> apply(const at::Tensor& images) { return apply(images, Application()); }
 

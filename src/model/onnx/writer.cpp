@@ -78,8 +78,16 @@ void GraphWriter::output(const std::string& value, at::ScalarType type, const st
   describe(*graph().add_output(), value, type, shape, open);
 }
 
-::onnx::NodeProto& GraphWriter::node(const std::string& type, const std::string& name,
+bool GraphWriter::claim_weight(const std::string& name) {
+  if (!suffix_.empty() && weights_.count(name) != 0) return false;
+  claim(name);
+  weights_.insert(name);
+  return true;
+}
+
+::onnx::NodeProto& GraphWriter::node(const std::string& type, const std::string& layer,
                                      const std::vector<std::string>& inputs) {
+  std::string name = value_of(layer);
   claim(name);
   ::onnx::NodeProto& node = *graph().add_node();
   node.set_op_type(type);
@@ -90,7 +98,7 @@ void GraphWriter::output(const std::string& value, at::ScalarType type, const st
 }
 
 std::string GraphWriter::weight(const std::string& name, const at::Tensor& value) {
-  claim(name);
+  if (!claim_weight(name)) return name;
   ::onnx::TensorProto& tensor = *graph().add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(onnx_type(value.scalar_type()));
@@ -101,7 +109,7 @@ std::string GraphWriter::weight(const std::string& name, const at::Tensor& value
 
 std::string GraphWriter::weight(const std::string& name, const std::vector<std::int64_t>& dims,
                                 const std::vector<float>& values) {
-  claim(name);
+  if (!claim_weight(name)) return name;
   ::onnx::TensorProto& tensor = *graph().add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(::onnx::TensorProto::FLOAT);
@@ -119,7 +127,7 @@ std::string GraphWriter::weight(const std::string& name, const std::vector<std::
 
 std::string GraphWriter::constant(const std::string& name, float value) {
   add_constant(name, ::onnx::TensorProto::FLOAT).add_float_data(value);
-  return name;
+  return value_of(name);
 }
 
 std::string GraphWriter::constant(const std::string& name, const std::vector<std::int64_t>& dims,
@@ -127,21 +135,21 @@ std::string GraphWriter::constant(const std::string& name, const std::vector<std
   ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::FLOAT);
   for (std::int64_t dim : dims) tensor.add_dims(dim);
   tensor.set_raw_data(values.data(), values.size() * sizeof(float));
-  return name;
+  return value_of(name);
 }
 
 std::string GraphWriter::constant(const std::string& name, const std::vector<std::int64_t>& values) {
   ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::INT64);
   tensor.add_dims(static_cast<std::int64_t>(values.size()));
   for (std::int64_t value : values) tensor.add_int64_data(value);
-  return name;
+  return value_of(name);
 }
 
 std::string GraphWriter::real_constant(const std::string& name, const std::vector<float>& values) {
   ::onnx::TensorProto& tensor = add_constant(name, ::onnx::TensorProto::FLOAT);
   tensor.add_dims(static_cast<std::int64_t>(values.size()));
   for (float value : values) tensor.add_float_data(value);
-  return name;
+  return value_of(name);
 }
 
 void GraphWriter::metadata(const std::string& key, const std::string& value) {

@@ -25,13 +25,17 @@ class GraphWriter {
 
   // Error(internal) if a value has that name already.
   void claim(const std::string& name);
+  // From here on the names of nodes end in it, and a weight that exists is shared: layers laid out once more.
+  void share_weights(const std::string& suffix) { suffix_ = suffix; }
+  // The name of the value that a node called so gives.
+  std::string value_of(const std::string& node) const { return node + suffix_; }
   // A port of the graph; sizes of -1 are open and have the names of `open`, in order.
   void input(const std::string& name, at::ScalarType type, const std::vector<std::int64_t>& shape,
              const std::vector<std::string>& open);
   // `value` must exist.
   void output(const std::string& value, at::ScalarType type, const std::vector<std::int64_t>& shape,
               const std::vector<std::string>& open);
-  // A node whose one output has its name.
+  // A node whose one output has its name: value_of(name).
   ::onnx::NodeProto& node(const std::string& type, const std::string& name, const std::vector<std::string>& inputs);
   // Initialisers are the weights and nothing else; settings that ONNX wants as tensors are Constant nodes. All give
   // back their name.
@@ -49,8 +53,13 @@ class GraphWriter {
  private:
   ::onnx::TensorProto& add_constant(const std::string& name, ::onnx::TensorProto::DataType type);
 
+  // False if layers that share their weights have it already.
+  bool claim_weight(const std::string& name);
+
   ::onnx::ModelProto model_;
   std::set<std::string> names_;
+  std::set<std::string> weights_;
+  std::string suffix_;
 };
 
 }  // namespace galvani::onnx

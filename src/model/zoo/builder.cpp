@@ -281,6 +281,10 @@ Value GraphBuilder::rows_as_channels(const std::string& name, const Value& x) {
   return impl_->give(name, {x.shape[0] * x.shape[1], x.shape[2]});
 }
 
+void GraphBuilder::share_weights(const std::string& suffix) {
+  impl_->writer.share_weights(suffix);
+}
+
 std::string GraphBuilder::finish(const Value& logits, const std::string& spec) {
   ::onnx::GraphProto& graph = impl_->graph();
   ::onnx::NodeProto& last = *graph.mutable_node(graph.node_size() - 1);
@@ -297,8 +301,8 @@ std::string GraphBuilder::finish(const Value& logits, const std::string& spec) {
 
 std::string GraphBuilder::finish_maps(const std::vector<std::pair<Value, std::string>>& outputs,
                                       const std::string& spec) {
+  impl_->writer.share_weights("");
   for (const auto& [value, name] : outputs) {
-    require_map(name, value);
     // A value that later layers read cannot be called otherwise.
     impl_->add_node("Identity", name, {value.name});
     set_shape(*impl_->graph().add_output(), {name, value.shape});

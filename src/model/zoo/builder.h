@@ -88,9 +88,12 @@ class GraphBuilder {
   // Channels of zeros before and after.
   Value pad_channels(const std::string& name, const Value& x, std::int64_t before, std::int64_t after);
 
+  // Layers from here on that have the name of an earlier one share its weights; their nodes' names end in `suffix`.
+  void share_weights(const std::string& suffix);
+
   // The file's bytes. `logits` becomes the output; `spec` is recorded in the file.
   std::string finish(const Value& logits, const std::string& spec);
-  // The same for a network that gives feature maps: every pair is a value and what it is called as an output.
+  // The same for a network that gives other things: every pair is a value and what it is called as an output.
   std::string finish_maps(const std::vector<std::pair<Value, std::string>>& outputs, const std::string& spec);
 
  private:

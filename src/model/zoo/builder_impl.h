@@ -30,7 +30,7 @@ struct GraphBuilder::Impl {
   }
 
   Value give(const std::string& name, std::vector<std::int64_t> shape) {
-    Value value{name, std::move(shape)};
+    Value value{writer.value_of(name), std::move(shape)};
     set_shape(*graph().add_value_info(), value);
     return value;
   }

@@ -92,13 +92,22 @@ TranslatorRegistry::Entry translator_entry(const std::string& name, const std::s
             GraphBuilder net(name, request.shape, request.rng);
             net.require_image(kLeastSide);
             if (request.prefixes.empty() || request.prefixes.size() > 2)
-              fail(ErrorCode::internal, "{} translators in a row", request.prefixes.size());
-            std::vector<Value> values = {net.input()};
-            for (const std::string& prefix : request.prefixes)
-              values.push_back(layers(net, options, prefix, values.back()));
-            std::vector<std::pair<Value, std::string>> outputs = {{values.back(), "example"}};
-            if (request.prefixes.size() == 2) outputs.emplace_back(values[1], "transformed");
-            return net.finish_maps(outputs, options.str());
+              fail(ErrorCode::internal, "{} translators in a cycle", request.prefixes.size());
+            auto lay_out = [&](std::size_t which, const Value& x) {
+              return layers(net, options, request.prefixes[which], x);
+            };
+            Value made = lay_out(0, net.input());
+            if (request.prefixes.size() == 1) return net.finish_maps({{made, kExample}}, options.str());
+            Value there_and_back = lay_out(1, made);
+            Value domain = net.dense("domain", net.flatten("domain.pixels", net.input()), 1);
+            net.share_weights(".of_second");
+            Value made_of_second = lay_out(1, net.input());
+            return net.finish_maps({{there_and_back, kExample},
+                                    {made, kTransformed},
+                                    {lay_out(0, made_of_second), kExampleOfSecond},
+                                    {made_of_second, kTransformedOfSecond},
+                                    {domain, kDomainScore}},
+                                   options.str());
           }};
 }
 

@@ -35,18 +35,20 @@ TEST(Translator, GivesImagesOfTheSizeItReads) {
     for (const char* spec : {"resnet:width=4", "unet:width=4"}) {
       auto network = load(build(spec, shape, {"p.", "q."}));
       std::vector<at::Tensor> made = network->apply(some_images(shape));
-      ASSERT_EQ(made.size(), 2U);
-      EXPECT_EQ(network->info().outputs[0].name, "example");
-      EXPECT_EQ(network->info().outputs[1].name, "transformed");
-      for (const at::Tensor& images : made) {
-        EXPECT_EQ(images.sizes(), some_images(shape).sizes()) << spec;
-        EXPECT_LE(images.abs().max().item<double>(), 1);
+      std::vector<std::string> names = {"example", "transformed", "example_of_second", "transformed_of_second",
+                                        "domain_score"};
+      ASSERT_EQ(made.size(), names.size());
+      for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(network->info().outputs[i].name, names[i]);
+      for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(made[i].sizes(), some_images(shape).sizes()) << spec;
+        EXPECT_LE(made[i].abs().max().item<double>(), 1);
       }
+      EXPECT_EQ(made[4].sizes(), (std::vector<std::int64_t>{5, 1}));
     }
   }
 }
 
-TEST(Translator, InARowIsOneBehindTheOther) {
+TEST(Translator, ACycleHasBothWays) {
   ArchitectureShape shape{1, 28, 28, 2};
   auto both = load(build("resnet:width=4", shape, {"p.", "q."}));
   auto first = load(build("resnet:width=4", shape, {"p."}));
@@ -57,6 +59,16 @@ TEST(Translator, InARowIsOneBehindTheOther) {
   std::vector<at::Tensor> made = both->apply(images);
   EXPECT_TRUE(at::allclose(made[1], transformed, 1e-4, 1e-5));
   EXPECT_TRUE(at::allclose(made[0], second->apply(transformed * 255)[0], 1e-3, 1e-4));
+  at::Tensor of_second = second->apply(images)[0];
+  EXPECT_TRUE(at::allclose(made[3], of_second, 1e-4, 1e-5));
+  EXPECT_TRUE(at::allclose(made[2], first->apply(of_second * 255)[0], 1e-3, 1e-4));
+  // What is not asked for is not computed, and changes nothing.
+  Application how;
+  how.outputs = {3, 0};
+  std::vector<at::Tensor> some = both->apply(images, how);
+  ASSERT_EQ(some.size(), 2U);
+  EXPECT_TRUE(at::allclose(some[0], made[3], 1e-5, 1e-6));
+  EXPECT_TRUE(at::allclose(some[1], made[0], 1e-5, 1e-6));
   EXPECT_EQ(both->parameter("q.last.weight").sizes(), second->parameter("q.last.weight").sizes());
 }
 

@@ -46,7 +46,7 @@ TEST(SelectGolden, TheWorkedExampleOfNss) {
   x = x.to(at::kFloat);
   y = y.to(at::kFloat);
   std::vector<double> scores(6, 0.0);
-  add_tns_scores(x, y, {0, 1, 2}, 1, scores.data());
+  add_tns_scores(x, y, {0, 1, 2}, Normalise::none, 1, scores.data());
   const double expected[] = {.4, 0, .3, .25, .25, .1};
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(scores[i], expected[i], 1e-6);
   for (double& score : scores) score = std::round(score * 1e6);
@@ -54,13 +54,38 @@ TEST(SelectGolden, TheWorkedExampleOfNss) {
 
   // Summed over the six: .45, .5 and .35.
   std::vector<double> sums;
-  add_sensitivity(x, y, sums);
+  add_sensitivity(x, y, Normalise::none, sums);
   EXPECT_NEAR(sums[0], .45, 1e-6);
   EXPECT_NEAR(sums[1], .5, 1e-6);
   EXPECT_NEAR(sums[2], .35, 1e-6);
   EXPECT_EQ(most_sensitive(sums, 67), (Rows{1, 0}));
   EXPECT_EQ(most_sensitive(sums, 1), (Rows{1}));
   EXPECT_EQ(most_sensitive(std::vector<double>(192, 1.0), 10).size(), 19U);
+}
+
+// NSS 2.2.1 by hand: changes 1, 2, 0, 1 of outputs 4, 1, 0, 5 (sum 10), and 3, 0, 1, 0 of 0, 2, 2, 0 (sum 4).
+TEST(SelectGolden, SensitivityIsDividedByTheNeuronOrTheLayer) {
+  at::Tensor x = at::tensor({4.F, -1.F, 0.F, 5.F, 0.F, 2.F, 2.F, 0.F}).view({2, 4});
+  at::Tensor y = at::tensor({5.F, 1.F, 0.F, 4.F, 3.F, 2.F, 1.F, 0.F}).view({2, 4});
+  auto scores = [&](Normalise by, const Rows& neurons) {
+    std::vector<double> result(2, 0.0);
+    add_tns_scores(x, y, neurons, by, 1, result.data());
+    return result;
+  };
+  EXPECT_NEAR(scores(Normalise::neuron, {0, 1, 2, 3})[0], 1. / 4 + 2 + 1. / 5, 1e-6);
+  EXPECT_NEAR(scores(Normalise::neuron, {1, 2, 3})[1], 1. / 2, 1e-6);
+  EXPECT_NEAR(scores(Normalise::neuron, {0})[1], 3e6, 1);
+  EXPECT_NEAR(scores(Normalise::layer, {0, 1, 2, 3})[0], 4. / 10, 1e-6);
+  EXPECT_NEAR(scores(Normalise::layer, {0, 1, 2, 3})[1], 4. / 4, 1e-6);
+  // The whole layer's outputs, whichever neurons are looked at.
+  EXPECT_NEAR(scores(Normalise::layer, {1})[0], 2. / 10, 1e-6);
+  std::vector<double> sums;
+  add_sensitivity(x, y, Normalise::neuron, sums);
+  EXPECT_NEAR(sums[0], 3e6 + .25, 1);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_NEAR(sums[i], (std::vector<double>{0, 2, .5, .2}[i]), 1e-6);
+  sums.clear();
+  add_sensitivity(x, y, Normalise::layer, sums);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(sums[i], (std::vector<double>{.1 + .75, .2, .25, .1}[i]), 1e-6);
 }
 
 TEST(SelectGolden, GiniAndPredictionConfidence) {

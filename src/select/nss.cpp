@@ -23,8 +23,20 @@ std::vector<std::int64_t> most_sensitive(const std::vector<double>& sensitivity,
   return order;
 }
 
-void add_sensitivity(const at::Tensor& values, const at::Tensor& changed, std::vector<double>& sums) {
+namespace {
+
+constexpr double kNothing = 1e-6;  // in place of an output of 0, which nothing can be divided by
+
+}  // namespace
+
+Normalise parse_normalise(const std::string& text) {
+  return text == "neuron" ? Normalise::neuron : text == "layer" ? Normalise::layer : Normalise::none;
+}
+
+void add_sensitivity(const at::Tensor& values, const at::Tensor& changed, Normalise by, std::vector<double>& sums) {
   at::Tensor each = (values - changed).abs();
+  if (by == Normalise::neuron) each = each / values.abs().clamp_min(kNothing);
+  if (by == Normalise::layer) each = each / values.abs().sum(1, /*keepdim=*/true).clamp_min(kNothing);
   // A mutant for which the network has no number says nothing of a neuron.
   at::Tensor finite = each.isfinite().all(1);
   at::Tensor sum = each.index({finite}).sum(0, /*keepdim=*/false, at::kDouble).contiguous();
@@ -33,14 +45,23 @@ void add_sensitivity(const at::Tensor& values, const at::Tensor& changed, std::v
 }
 
 void add_tns_scores(const at::Tensor& values, const at::Tensor& changed, const std::vector<std::int64_t>& neurons,
-                    double weight, double* scores) {
+                    Normalise by, double weight, double* scores) {
   at::Tensor x = values.contiguous(), y = changed.contiguous();
   std::int64_t width = x.size(1);
   for (std::int64_t i = 0; i < x.size(0); ++i) {
     const float* a = x.data_ptr<float>() + i * width;
     const float* b = y.data_ptr<float>() + i * width;
     double sum = 0;
-    for (std::int64_t j : neurons) sum += std::abs(static_cast<double>(a[j]) - static_cast<double>(b[j]));
+    for (std::int64_t j : neurons) {
+      double change = std::abs(static_cast<double>(a[j]) - static_cast<double>(b[j]));
+      if (by == Normalise::neuron) change /= std::max(std::abs(static_cast<double>(a[j])), kNothing);
+      sum += change;
+    }
+    if (by == Normalise::layer) {
+      double whole = 0;
+      for (std::int64_t j = 0; j < width; ++j) whole += std::abs(static_cast<double>(a[j]));
+      sum /= std::max(whole, kNothing);
+    }
     scores[i] += sum * weight;
   }
 }
@@ -57,6 +78,7 @@ class SensitivitySelector : public Selector {
         set_(options.text("set")),
         found_with_(options.text("find")),
         repeats_(options.integer("repeats")),
+        normalise_(parse_normalise(options.text("normalise"))),
         originals_(options.text("pair") == "original") {}
 
   bool random() const override { return true; }
@@ -88,18 +110,19 @@ class SensitivitySelector : public Selector {
 
   void run_sample(const PoolPart& part) override {
     if (originals_ && found_with_.empty())
-      return add_sensitivity(part.original.features[0], part.seen.features[0], sums_);
+      return add_sensitivity(part.original.features[0], part.seen.features[0], normalise_, sums_);
     // Algorithm 1 draws one mutation of each.
-    add_sensitivity(part.seen.features[0], part.mutants[0].features[0], sums_);
+    add_sensitivity(part.seen.features[0], part.mutants[0].features[0], normalise_, sums_);
   }
   void run_finish_sample() override { sensitive_ = most_sensitive(sums_, percent_); }
 
   void run(const PoolPart& part, double* scores) override {
     std::fill_n(scores, part.rows.size(), 0.0);
-    if (originals_) return add_tns_scores(part.original.features[0], part.seen.features[0], sensitive_, 1, scores);
+    if (originals_)
+      return add_tns_scores(part.original.features[0], part.seen.features[0], sensitive_, normalise_, 1, scores);
     for (const Seen& mutant : part.mutants)
-      add_tns_scores(part.seen.features[0], mutant.features[0], sensitive_, 1.0 / static_cast<double>(repeats_),
-                     scores);
+      add_tns_scores(part.seen.features[0], mutant.features[0], sensitive_, normalise_,
+                     1.0 / static_cast<double>(repeats_), scores);
   }
 
   const Network& network_;
@@ -109,6 +132,7 @@ class SensitivitySelector : public Selector {
   std::string set_;
   std::string found_with_;
   std::int64_t repeats_;
+  Normalise normalise_;
   bool originals_;
   std::vector<double> sums_;             // of every neuron
   std::vector<std::int64_t> sensitive_;  // the most sensitive first
@@ -126,6 +150,12 @@ SelectorEntry nss_entry() {
             {},
             {},
             {"mutant", "original"}},
+           {"normalise",
+            std::string("none"),
+            "what a neuron's change is divided by: nothing, its own output, or the sum of its layer's outputs",
+            {},
+            {},
+            {"none", "neuron", "layer"}},
            {"layer", std::string("encoder"), "encoder, penultimate, or the name of a tap", {}, {}, {}},
            {"set", std::string("nss"), "mutators of fresh mutants; of sounds: audio", {}, {}, {}},
            {"find",

@@ -3,7 +3,7 @@
 
 usage: select_numpy.py GALVANI MODEL DATA        DATA is a known set with train and test images, such as digits
 
-MODEL is a LeNet-5 of the zoo; with `-` one is trained first. Scores of gini, softmax, entropy, pcs, nss (with originals), dsa, lsa,
+MODEL is a LeNet-5 of the zoo; with `-` one is trained first. Scores of gini, softmax, entropy, pcs, nss (with originals, in its readings), dsa, lsa,
 mdsa, datis, nns and fused must agree within 1e-4, picks of datis and sets must be the same. Exits 1 with what differs. Needs
 python3-numpy.
 """
@@ -137,8 +137,12 @@ def fused(pool, train, originals):
     return doubt(training(originals)[0], verdicts, 1e-3) + 0.3 * doubt(originals["p"], verdicts, 1e-6) + 0.2 * now
 
 
-def nss(pool, originals, percent=10):
-    change = numpy.abs(originals["encoder"] - pool["encoder"])
+def nss(pool, originals, percent=10, normalise="none"):
+    change, own = numpy.abs(originals["encoder"] - pool["encoder"]), numpy.abs(originals["encoder"])
+    if normalise == "neuron":
+        change = change / numpy.maximum(own, 1e-6)
+    if normalise == "layer":
+        change = change / own.sum(1, keepdims=True)
     sensitive = numpy.argsort(-change.sum(0), kind="stable")[:int(change.shape[1] * percent / 100)]
     return change[:, sensitive].sum(1)
 
@@ -148,7 +152,9 @@ def expected_scores(pool, train, originals):
     rival, own = best_other(p, p.argmax(1))
     entropy = -(p * numpy.log(numpy.where(p > 0, p, 1))).sum(1)
     found = {"gini": 1 - (p ** 2).sum(1), "softmax": 1 - own, "entropy": entropy, "pcs": 1 - (own - rival),
-             "nss:pair=original,sample=100": nss(pool, originals), "datis:rerank=false": datis(pool, train), "nns": nns(pool)}
+             "nss:pair=original,sample=100": nss(pool, originals),
+             "nss:pair=original,sample=100,normalise=neuron": nss(pool, originals, normalise="neuron"),
+             "nss:pair=original,sample=100,normalise=layer,k=100": nss(pool, originals, 100, "layer"), "datis:rerank=false": datis(pool, train), "nns": nns(pool)}
     for name, given in FUSED.items():
         found[f"fused:with={name}"] = fused(pool, train if "train" in given else None, originals if "originals" in given else None)
     return found

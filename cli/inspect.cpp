@@ -57,7 +57,9 @@ Json as_json(Network& network, const std::vector<int>& taps, const std::optional
             {"classes", info.classes},
             {"parameters", info.parameters},
             {"neurons", neurons_of(network, taps)},
-            {"softmax", info.softmax},
+            {"softmax", info.head == Head::softmax || info.head == Head::log_softmax},
+            {"head", to_string(info.head)},
+            {"logits_made", info.logits_made},
             {"preprocess", Json::parse(network.card().to_json())},
             {"preprocess_stated", network.card().preprocess_known},
             {"notes", info.notes}};
@@ -141,6 +143,12 @@ void print_confusion(const Network& network, const Labelled& data, const Evaluat
   say("\nmost frequent confusions\n{}", table.str());
 }
 
+std::string head_text(const NetworkInfo& info) {
+  if (info.head == Head::logits) return "";
+  return fmt::format(" ({} at the end; logits are {})", to_string(info.head),
+                     info.logits_made ? "made of its output" : "taken before it");
+}
+
 void print_text(Network& network, const std::vector<int>& taps, const std::optional<DataView>& data,
                 const std::optional<Evaluation>& evaluation, bool layers) {
   const NetworkInfo& info = network.info();
@@ -153,9 +161,7 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   line("input", join_shape(info.input) + (card.rate > 0 ? fmt::format(" at {} Hz", card.rate) : "") +
                     (info.number != "float32" ? " " + info.number : "") +
                     (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
-  if (info.classes > 0)
-    line("classes",
-         std::to_string(info.classes) + (info.softmax ? " (softmax at the end; logits are taken before it)" : ""));
+  if (info.classes > 0) line("classes", std::to_string(info.classes) + head_text(info));
   for (const GraphOutput& output : info.outputs) {
     if (info.classes == 0) line("output", fmt::format("{} {}", printable(output.name), join_shape(output.shape)));
   }
@@ -335,6 +341,7 @@ void inspect(Common& common, InspectFlags& flags) {
     network = std::move(loaded.network);
     data = std::move(loaded.data);
   }
+  if (network->info().classes == 1) check_classes(network->info());
   // An encoder or generator may have no layer that is tapped by default; a classifier has.
   bool no_layers = std::none_of(network->taps().begin(), network->taps().end(),
                                 [](const Tap& tap) { return tap.kind != TapKind::activation; });

@@ -42,6 +42,10 @@ void ModelFlags::add_preprocessing(Verb& verb) {
   verb.add_option("--channels", flags.channels, "channel order: rgb or bgr").group(group);
   verb.add_option("--layout", flags.layout, "input layout: nchw or nhwc").group(group);
   verb.add_option("--input", flags.input, "input shape as channels,height,width, for a TorchScript file").group(group);
+  verb.add_option("--head", flags.head,
+                  "what the model's output is: logits, softmax, log-softmax or sigmoid (default: found out)")
+      .check(OneOf{{"logits", "softmax", "log-softmax", "sigmoid"}})
+      .group(group);
   verb.add_option("--micro-batch", options.micro_batch,
                   "inputs a kernel call sees (default: measured once per model and remembered)")
       .check(Range(1, 4096))
@@ -72,6 +76,7 @@ ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const st
   InputNeeds needs = input_needs(*network);
   if (!with_labels) needs.classes = 0;
   DataView data = opened.view(needs);
+  settle_head(*network, data);
   if (!with_labels) {
     data.class_names.clear();
     data.labels = at::full_like(data.labels, Labelled::kUnlabelled);
@@ -95,7 +100,8 @@ std::shared_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data)
   // One that is loaded is as it is: what it would have to be told otherwise is for a network of its own.
   const CardFlags& f = options.flags;
   bool as_it_is =
-      (f.mean + f.deviation + f.range + f.channels + f.layout + f.input + f.resize + f.crop + f.classes).empty() &&
+      (f.mean + f.deviation + f.range + f.channels + f.layout + f.input + f.head + f.resize + f.crop + f.classes)
+          .empty() &&
       !f.skip_broken && !options.unfused && options.micro_batch == 0;
   if (!as_it_is)
     bad_usage("{} is loaded already: what changes how it is run belongs into Network.load, or name the file here",

@@ -31,7 +31,6 @@ void check_task(const Network& network, const AttackTask& task) {
   std::int64_t n = task.inputs.size(0);
   check_classes(network, task.labels, n, "label");
   if (task.streams.size() != static_cast<std::size_t>(n)) bad_usage("an attack takes a random stream for each input");
-  if (network.info().classes < 2) bad_input("{}: has one class, so it cannot be fooled", network.info().path);
   if (!task.targets.defined()) return;
   check_classes(network, task.targets, n, "target");
   if (task.targets.eq(task.labels).any().item<bool>())

@@ -63,13 +63,11 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
     warnings.push_back(fmt::format(
         "accuracy on {} inputs is {:.1f}%, near chance: the first suspect is preprocessing (galvani inspect --guess)",
         n, accuracy * 100));
-  at::Tensor sums = seen.logits.sum(1);
-  bool probabilities = seen.logits.min().item<double>() >= 0 && seen.logits.max().item<double>() <= 1 &&
-                       (sums - 1).abs().max().item<double>() < 1e-3;
-  if (probabilities)
+  if (network.info().logits_made)
     warnings.emplace_back(
-        "scores are probabilities (a softmax inside the graph that could not be skipped): gradients vanish where the "
-        "network is sure, so attacks look weaker than they are");
+        "scores are made of probabilities (a softmax or sigmoids inside the graph that could not be skipped): "
+        "gradients "
+        "vanish where the network is sure, so attacks look weaker than they are");
   if (attack.needs_gradients()) {
     at::Tensor zero = gradients_of(network, sample, truth).flatten(1).ne(0).any(1).logical_not();
     auto share = zero.to(at::kDouble).mean().item<double>();

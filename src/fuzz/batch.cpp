@@ -95,8 +95,8 @@ std::int64_t BatchRunner::chunk_size() const {
   return std::max<std::int64_t>(1, kChunkBytes / (bytes * micro)) * micro;
 }
 
-at::Tensor confidences_of(const Judged& judged) {
-  return confidences(judged.logits.softmax(1), judged.predicted);
+at::Tensor confidences_of(const Network& network, const Judged& judged) {
+  return confidences(probabilities(network.info().head, judged.logits), judged.predicted);
 }
 
 Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const {
@@ -277,10 +277,10 @@ Judged BatchRunner::judge(CampaignState& state, const Proposal& proposal, const 
 
 // Numbers are given in order; what takes time then happens side by side.
 std::vector<BatchRunner::Find> BatchRunner::number_finds(CampaignState& state, const Round& round, const Judged& judged,
-                                                         const std::vector<Decision>& decisions) {
+                                                         const std::vector<Decision>& decisions) const {
   std::vector<Find> finds;
   CampaignCounters& counters = state.counters;
-  at::Tensor sure = confidences_of(judged);
+  at::Tensor sure = confidences_of(tracer_.network(), judged);
   const auto* predicted = judged.predicted.data_ptr<std::int64_t>();
   const auto* confidence = sure.data_ptr<float>();
   std::int64_t next_input = state.corpus.size() + 1;

@@ -16,7 +16,7 @@
 namespace galvani {
 
 // [N] float: of the predicted classes.
-at::Tensor confidences_of(const Judged& judged);
+at::Tensor confidences_of(const Network& network, const Judged& judged);
 
 class BatchRunner {
  public:
@@ -50,8 +50,8 @@ class BatchRunner {
   Judged judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const;
   Judged judge(CampaignState& state, const Proposal& proposal, const Round& round,
                const std::vector<std::int64_t>& picks) const;
-  static std::vector<Find> number_finds(CampaignState& state, const Round& round, const Judged& judged,
-                                        const std::vector<Decision>& decisions);
+  std::vector<Find> number_finds(CampaignState& state, const Round& round, const Judged& judged,
+                                 const std::vector<Decision>& decisions) const;
   static void for_each_find(const std::vector<Find*>& finds, bool tell_all, const std::function<void(Find&)>& work,
                             void (*put)(ArchiveWriter&, const Find&), void (*get)(ArchiveReader&, Find&));
   void describe_finds(CampaignState& state, const Proposal& proposal, const Round& round,

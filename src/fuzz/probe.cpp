@@ -23,7 +23,7 @@ std::string probe_model(const BatchRunner& runner, Network& network, Guide& fres
   Judged judged = runner.judge_seeds(corpus, 1, std::min(network.execution().micro_batch, corpus.size()));
   ArchiveWriter out;
   put(out, judged.logits);
-  put(out, confidences_of(judged));
+  put(out, confidences_of(network, judged));
   put(out, judged.traces.values);
   put(out, judged.traces.relevance);
   for (const LayerTrace& layer : judged.traces.layers) {

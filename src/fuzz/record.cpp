@@ -55,6 +55,7 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
   if (intake.crop != 0) record.preprocess.crop = std::to_string(intake.crop);
   record.preprocess.skip_broken = intake.skip_broken;
   record.preprocess.classes = network.card().classes_given;
+  record.preprocess.head = network.card().head;
   record.execution = network.execution();
   record.data = subject.data.name;
   record.data_sha256 = content_hash(subject.data);

@@ -75,6 +75,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("model", "layout", r.preprocess.layout, kYes);
   visit("model", "assumed", r.preprocess_assumed, Matters::told);
   visit("model", "names", r.preprocess.classes, Matters::told);
+  visit("model", "head", r.preprocess.head, Matters::added);
   visit("data", "resize", r.preprocess.resize, Matters::told);
   visit("data", "crop", r.preprocess.crop, Matters::told);
   visit("data", "skip-broken", r.preprocess.skip_broken, Matters::told);
@@ -232,8 +233,10 @@ std::string CampaignRecord::command() const {
                              {"channels", p.channels},
                              {"layout", p.layout}})
     text += fmt::format(" --{} {}", flag, quoted(value));
-  for (auto [flag, value] :
-       {std::pair<const char*, const std::string&>{"resize", p.resize}, {"crop", p.crop}, {"classes", p.classes}}) {
+  for (auto [flag, value] : {std::pair<const char*, const std::string&>{"head", p.head},
+                             {"resize", p.resize},
+                             {"crop", p.crop},
+                             {"classes", p.classes}}) {
     if (!value.empty()) text += fmt::format(" --{} {}", flag, quoted(value));
   }
   if (std::size_t rate = input.find('@'); rate != std::string::npos) text += " --rate " + input.substr(rate + 1);

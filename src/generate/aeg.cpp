@@ -41,16 +41,17 @@ class AegGenerator : public Generator {
     load(file, shape, /*any_output=*/true, network_);
     examples_.emplace(*network_);
     class_names_ = context.class_names;
-    if (examples_->two_ways() && context.network != nullptr) log::info("{}: {}", file, examples_->rule());
     const std::string& reference = options.text(kReferenceNetwork);
     if (reference.empty())
       bad_usage(
           "aeg needs a network whose features say whether an example is still the same: aeg:features=FILE, or "
           "--reference FILE ('galvani train vgg19:width=8,bn=true --data mnist -o vgg.onnx' trains one); "
           "features=none takes every example");
-    if (reference == kNoFeatures) return;
-    load(reference, shape, /*any_output=*/false, reference_);
-    features_ = feature_of(*reference_, options.text("layer"));
+    if (reference != kNoFeatures) {
+      load(reference, shape, /*any_output=*/false, reference_);
+      features_ = feature_of(*reference_, options.text("layer"));
+    }
+    if (examples_->two_ways() && context.network != nullptr) log::info("{}: {}", file, examples_->rule());
   }
 
   std::string files_sha256() const override {

@@ -118,6 +118,12 @@ void set_rate(ModelCard& card, const std::string& text, const std::string& what,
   if (!good) fail(code, "{} is '{}', but must be samples a second, such as 16000", what, printable(text));
 }
 
+void check_head(const std::string& head, const std::string& what, ErrorCode code) {
+  static const std::vector<std::string> kKnown = {"", "logits", "softmax", "log-softmax", "sigmoid"};
+  if (std::find(kKnown.begin(), kKnown.end(), head) == kKnown.end())
+    fail(code, "{} is '{}', but must be logits, softmax, log-softmax or sigmoid", what, printable(head));
+}
+
 // A text or a number, as text.
 std::string text_of(const json& value) {
   return value.is_number_integer() ? std::to_string(value.get<std::int64_t>()) : value.get<std::string>();
@@ -166,6 +172,7 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     if (j.contains("input")) card.input = j.at("input").get<std::vector<std::int64_t>>();
     if (j.contains("rate")) set_rate(card, text_of(j.at("rate")), where + ": 'rate'", ErrorCode::bad_input);
     if (j.contains("type")) card.number = j.at("type").get<std::string>();
+    if (j.contains("head")) card.head = j.at("head").get<std::string>();
     if (j.contains("classes")) card.class_names = j.at("classes").get<std::vector<std::string>>();
     if (j.contains("architecture")) card.architecture = j.at("architecture").get<std::string>();
     if (j.contains("data")) card.data = j.at("data").get<std::string>();
@@ -182,6 +189,7 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     bad_input("{}: 'input' must be [channels, height, width], or [channels, length] of a sound", where);
   if (!card.number.empty() && card.number != "float32" && card.number != "float16" && card.number != "uint8")
     bad_input("{}: 'type' is '{}', but must be float32, float16 or uint8", where, printable(card.number));
+  check_head(card.head, where + ": 'head'", ErrorCode::bad_input);
   for (std::int64_t n : card.input) {
     if (n < 1 || (card.input.size() == 3 && n > 65536)) bad_input("{}: 'input' has a side of {}", where, n);
   }
@@ -235,6 +243,7 @@ std::string ModelCard::to_json() const {
   if (!input.empty()) j["input"] = input;
   if (rate > 0) j["rate"] = rate;
   if (!number.empty()) j["type"] = number;
+  if (!head.empty()) j["head"] = head;
   if (!class_names.empty()) j["classes"] = class_names;
   if (!architecture.empty()) j["architecture"] = architecture;
   if (!data.empty()) j["data"] = data;
@@ -264,8 +273,8 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
   static const std::vector<std::string> kKnown = {
-      "range", "mean", "std",          "channels", "layout",   "input",         "type",   "classes", "resize",
-      "crop",  "rate", "architecture", "data",     "accuracy", "accuracy_data", "source", "licence"};
+      "range",  "mean", "std",  "channels",     "layout", "input",    "type",          "head",   "classes",
+      "resize", "crop", "rate", "architecture", "data",   "accuracy", "accuracy_data", "source", "licence"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));
@@ -287,6 +296,8 @@ void CardFlags::apply_to(ModelCard& card) const {
   if (!crop.empty()) set_crop(card.intake, crop, "--crop", ErrorCode::usage);
   if (!rate.empty()) set_rate(card, rate, "--rate", ErrorCode::usage);
   card.intake.skip_broken |= skip_broken;
+  check_head(head, "--head", ErrorCode::usage);
+  if (!head.empty()) card.head = head;
   if (!classes.empty()) {
     card.class_names = parse_class_names(classes);
     card.classes_given = classes;

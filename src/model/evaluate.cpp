@@ -79,7 +79,7 @@ Predictions predict(Network& network, const at::Tensor& images) {
   result.logits = network.run(images).logits;
   result.reexamined = settle_close_calls(network, images, result.logits);
   result.labels = verdicts(result.logits);
-  result.probabilities = result.logits.softmax(1);
+  result.probabilities = probabilities(network.info().head, result.logits);
   result.confidence = confidences(result.probabilities, result.labels);
   return result;
 }

@@ -122,8 +122,15 @@ Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& lab
     draw_from_scope(*whole_, RandomMode::noise, label);
     torch::jit::EliminateDeadCode(whole_);
   }
-  keep_only_logits(*graph_, label, softmax_);
+  std::shared_ptr<Graph> whole = graph_->copy();
+  head_ = keep_only_logits(*graph_, label);
   torch::jit::EliminateDeadCode(graph_);
+  if (head_.head != Head::logits) {
+    keep_only_output(*whole, label);
+    torch::jit::EliminateDeadCode(whole);
+    draw_from_scope(*whole, RandomMode::noise, label);
+    with_head_ = std::move(whole);
+  }
   random_layers_ = count_random_layers(*graph_);
   draw_from_scope(*graph_, RandomMode::noise, label);
   find_taps();
@@ -135,7 +142,10 @@ Executor::Executor(const Executor& other, std::shared_ptr<Graph> graph)
       names_(other.names_),
       graph_(std::move(graph)),
       original_(other.structure()),
-      softmax_(other.softmax_),
+      head_(other.head_),
+      with_head_(other.with_head_),
+      as_file_(other.as_file_),
+      made_of_(other.made_of_),
       random_layers_(other.random_layers_) {
   find_taps();
 }
@@ -227,8 +237,38 @@ void Executor::keep_taps(const std::vector<std::size_t>& indices, std::vector<Ta
   plans_.clear();
 }
 
+std::shared_ptr<const Plan> Executor::head_plan() const {
+  return std::make_shared<const Plan>(with_head_->copy(), module_._ivalue());
+}
+
+void Executor::take_file_output() {
+  graph_ = with_head_->copy();
+  head_ = {};
+  as_file_ = true;
+  taps_.clear();
+  sites_.clear();
+  plans_.clear();
+  find_taps();
+}
+
+void Executor::make_logits(Head of) {
+  append_logits(*graph_, of);
+  made_of_ = of;
+  plans_.clear();
+}
+
+void Executor::cut_head(Graph& graph) const {
+  if (as_file_)
+    keep_only_output(graph, label_);
+  else
+    keep_only_logits(graph, label_);
+  if (made_of_) append_logits(graph, *made_of_);
+}
+
 std::unique_ptr<Executor> Executor::with_weights(FrozenModule frozen) const {
   auto other = std::make_unique<Executor>(std::move(frozen), names_, label_, whole_ != nullptr);
+  if (as_file_) other->take_file_output();
+  if (made_of_) other->make_logits(*made_of_);
   other->taps_ = taps_;
   other->sites_ = sites_;
   if (!original_.empty()) {

@@ -16,6 +16,7 @@
 #include "galvani/model/network.h"
 #include "model/freeze.h"
 #include "model/fused/fuse.h"
+#include "model/head.h"
 
 namespace galvani {
 
@@ -72,7 +73,15 @@ class Executor {
   std::unique_ptr<Executor> with_weights(FrozenModule frozen) const;
   // What LibTorch said when running failed, in one line that names the node.
   std::string explain(const std::exception& error) const;
-  bool ends_in_softmax() const { return softmax_; }
+  // What was found at the end of the graph, before which scores are taken.
+  const HeadMatch& head() const { return head_; }
+  // What the file gives where there is a head, to compare with. REQUIRES a head.
+  std::shared_ptr<const Plan> head_plan() const;
+  // From here on scores are what the file gives, or are made of that, if it is probabilities.
+  void take_file_output();
+  void make_logits(Head of);
+  // Leaves a graph of the same file with the scores alone, as they are taken here.
+  void cut_head(torch::jit::Graph& graph) const;
   std::int64_t random_layers() const { return random_layers_; }
   bool has_hidden_layers() const { return hidden_layers_; }  // layers inside loops or branches: cannot be tapped
   // Identifies the architecture, not the weights.
@@ -128,7 +137,10 @@ class Executor {
   std::string original_;  // structure of the graph before it was made to take any number of images; usually empty
   std::vector<Tap> taps_;
   std::vector<Site> sites_;  // of taps_
-  bool softmax_ = false;
+  HeadMatch head_;
+  std::shared_ptr<torch::jit::Graph> with_head_;  // null: there is none
+  bool as_file_ = false;                          // the head was no such thing
+  std::optional<Head> made_of_;                   // scores are made of what comes out
   std::int64_t random_layers_ = 0;
   bool hidden_layers_ = false;
   std::mutex mutex_;

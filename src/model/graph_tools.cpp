@@ -159,27 +159,6 @@ void check_groups(const torch::jit::Block& block, const std::string& label) {
   }
 }
 
-void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& ends_in_softmax) {
-  Value* output = graph.outputs().at(0);
-  while (output->node()->kind() == c10::prim::TupleConstruct && !output->node()->inputs().empty())
-    output = output->node()->input(0);
-  if (output->type()->cast<c10::TensorType>() == nullptr)
-    bad_input("{}: gives {} instead of a tensor of logits", label, output->type()->str());
-  while (true) {
-    std::string op = operator_name(output->node());
-    if (op == "softmax" || op == "_softmax" || op == "log_softmax" || op == "_log_softmax") {
-      ends_in_softmax = true;
-      output = output->node()->input(0);
-    } else if (op == "dropout" || op == "contiguous") {
-      output = output->node()->input(0);
-    } else {
-      break;
-    }
-  }
-  while (!graph.outputs().empty()) graph.eraseOutput(graph.outputs().size() - 1);
-  graph.registerOutput(output);
-}
-
 void spread_outputs(torch::jit::Graph& graph, const std::string& label) {
   std::vector<Value*> tensors;
   std::vector<Value*> open(graph.outputs().rbegin(), graph.outputs().rend());

@@ -35,9 +35,6 @@ void replace_call_stacks(torch::jit::Block& block, torch::jit::Function& owner);
 // Throws Error(bad_input) for a convolution in no groups: LibTorch cuts their number to 32 bits and divides by it.
 void check_groups(const torch::jit::Block& block, const std::string& label);
 
-// Makes the scores before a final softmax the graph's only output. Of a tuple of results the first counts.
-void keep_only_logits(torch::jit::Graph& graph, const std::string& label, bool& ends_in_softmax);
-
 // Makes each tensor of a tuple of results, nested ones included, an output of its own. Results of other types are left
 // out; Error(bad_input) if nothing remains.
 void spread_outputs(torch::jit::Graph& graph, const std::string& label);

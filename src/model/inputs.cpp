@@ -1,5 +1,7 @@
 #include "galvani/model/inputs.h"
 
+#include <algorithm>
+
 namespace galvani {
 
 InputNeeds input_needs(const Network& network) {
@@ -9,6 +11,11 @@ InputNeeds input_needs(const Network& network) {
 
 DataView open_data_for(const Network& network, const std::string& spec, const std::string& default_split) {
   return OpenedData(spec, default_split).view(input_needs(network));
+}
+
+void settle_head(Network& network, const DataView& data) {
+  constexpr std::int64_t kFirst = 64;
+  if (!network.head_settled()) network.settle_head(data.fetch(0, std::min(kFirst, data.size())));
 }
 
 }  // namespace galvani

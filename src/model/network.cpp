@@ -312,6 +312,15 @@ void Network::save(const fs::path& path) {
   write_file(path, bytes);
 }
 
+void check_classes(const NetworkInfo& info) {
+  if (info.classes == 1)
+    bad_input(
+        "{}: has one output, so there are no classes to tell apart; binary classifiers with one output and regression "
+        "are not supported yet",
+        info.path);
+  if (info.classes == 0) bad_input("{}: gives no score per class, which is needed here", info.path);
+}
+
 void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name) {
   const std::vector<std::int64_t>& want = network.info().input;
   if (shape == at::IntArrayRef(want)) return;

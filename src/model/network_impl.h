@@ -43,6 +43,14 @@ struct Network::Impl {
   void weights_change();
   std::string weights_hash() const;
 
+  // Finds out what the outputs are; whether the graph is another now, so that what was run has to be run again. `input`
+  // as the graph takes it, `logits` what it gave for that.
+  bool settle_head(const at::Tensor& input, const at::Tensor& logits);
+  void make_logits(Head head);
+  at::Tensor outputs_for_unlike(std::int64_t batch) const;  // images and what is none, in batches of that size
+  bool head_settled = false;
+  bool may_be_probabilities = false;  // outputs for noise lay between 0 and 1, but were not told to be any
+
   // Runs zeros through every tap to learn shapes, classes and whether the batch size is free.
   void probe(const std::vector<std::int64_t>& data_shape);
   std::vector<std::size_t>

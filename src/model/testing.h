@@ -15,8 +15,11 @@ namespace galvani::testing {
 // A zoo architecture with random weights for 1x28x28 (LeNets) or 3x32x32 images and 10 classes.
 std::unique_ptr<Network> zoo_network(const std::string& spec, Execution execution = {16, false});
 
-// A TorchScript model for 3x8x8 images, loaded back from a file: the source defines `forward`.
-std::unique_ptr<Network> scripted(const std::string& source, const std::map<std::string, at::Tensor>& parameters);
+// How `scripted` loads: in micro-batches of 16, for 3x8x8 images.
+Network::Options script_options();
+// A TorchScript model, loaded back from a file: the source defines `forward`.
+std::unique_ptr<Network> scripted(const std::string& source, const std::map<std::string, at::Tensor>& parameters,
+                                  const Network::Options& options = script_options());
 
 // Repeatable noise, [n, C, H, W] uint8.
 at::Tensor random_images(const Network& network, std::int64_t n);

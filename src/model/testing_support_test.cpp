@@ -16,7 +16,15 @@ std::unique_ptr<Network> zoo_network(const std::string& spec, Execution executio
   return Network::from_onnx(architectures().create(Spec::parse(spec), shape, rng), spec, options);
 }
 
-std::unique_ptr<Network> scripted(const std::string& source, const std::map<std::string, at::Tensor>& parameters) {
+Network::Options script_options() {
+  Network::Options options;
+  options.execution = {16, false};
+  options.data_shape = {3, 8, 8};
+  return options;
+}
+
+std::unique_ptr<Network> scripted(const std::string& source, const std::map<std::string, at::Tensor>& parameters,
+                                  const Network::Options& options) {
   torch::jit::Module module("scripted");
   module.register_attribute("training", c10::BoolType::get(), true);
   for (const auto& [name, value] : parameters) module.register_parameter(name, value, false);
@@ -33,9 +41,6 @@ std::unique_ptr<Network> scripted(const std::string& source, const std::map<std:
   module.define(text);
   TemporaryFolder folder;
   module.save((folder / "scripted.pt").string());
-  Network::Options options;
-  options.execution = {16, false};
-  options.data_shape = {3, 8, 8};
   return Network::load(folder / "scripted.pt", options);
 }
 

@@ -347,7 +347,8 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   at::Tensor scores = impl.judge({result.image});
   at::Tensor verdict = verdicts(scores);
   result.predicted = verdict.item<std::int64_t>();
-  result.confidence = static_cast<double>(confidences(scores.softmax(1), verdict).item<float>());
+  result.confidence =
+      static_cast<double>(confidences(probabilities(impl.network.info().head, scores), verdict).item<float>());
   result.verdicts = impl.verdicts;
   return result;
 }

@@ -45,8 +45,7 @@ class BlockSpread {
   std::vector<Sums> sums_;
 };
 
-void note_second(const at::Tensor& logits, std::int64_t row, std::int64_t verdict, PickReason& reason) {
-  at::Tensor p = logits[row].softmax(0);
+void note_second(const at::Tensor& p, std::int64_t verdict, PickReason& reason) {
   for (std::int64_t c = 0; c < p.size(0); ++c) {
     auto share = p[c].item<double>();
     if (c == verdict || verdict == kNotANumber || !(share > reason.confidence)) continue;
@@ -108,7 +107,8 @@ class Comparison {
       reason.row = rows[i];
       reason.against = against[i];
       auto at = static_cast<std::int64_t>(i);
-      note_second(own.logits, at, own.predicted[at].item<std::int64_t>(), reason);
+      note_second(probabilities(tracer_.network().info().head, own.logits.narrow(0, at, 1))[0],
+                  own.predicted[at].item<std::int64_t>(), reason);
       if (other) reason.verdict = other->predicted[at].item<std::int64_t>();
       reasons_.picks.push_back(std::move(reason));
     }

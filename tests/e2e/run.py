@@ -203,16 +203,19 @@ BLUE_JPEG = base64.b64decode(
 GREEN_WEBP = base64.b64decode("UklGRhwAAABXRUJQVlA4TA8AAAAvJ8AFAAdQ6Yj+ByKi/wEA")
 
 
-def colour_network(side):
-    """An ONNX network whose three scores are ten times the means of red, green and blue."""
+def colour_network(side, *ends, scores=3):
+    """An ONNX network whose three scores (or fewer) are ten times the means of red, green and blue; `ends`: operators behind them."""
     def port(name, sides):
         shape = message(*((1, message((2, "n")) if n is None else message((1, n))) for n in sides))
         return message((1, name), (2, message((1, message((1, 1), (2, shape))))))
-    weight = message((1, 3), (1, 3), (1, 1), (1, 1), (2, 1), (8, "w"), (9, struct.pack("<9f", 10, 0, 0, 0, 10, 0, 0, 0, 10)))
+    values = struct.pack("<9f", 10, 0, 0, 0, 10, 0, 0, 0, 10)[:12 * scores]
+    weight = message((1, scores), (1, 3), (1, 1), (1, 1), (2, 1), (8, "w"), (9, values))
+    names = [f"end{i}" for i in range(len(ends))] + ["scores"]
     nodes = [message((1, "image"), (1, "w"), (2, "same"), (4, "Conv")),
-             message((1, "same"), (2, "means"), (4, "GlobalAveragePool")), message((1, "means"), (2, "scores"), (4, "Flatten"))]
+             message((1, "same"), (2, "means"), (4, "GlobalAveragePool")), message((1, "means"), (2, names[0]), (4, "Flatten"))]
+    nodes += [message((1, names[i]), (2, names[i + 1]), (4, end)) for i, end in enumerate(ends)]
     graph = message(*((1, node) for node in nodes), (2, "colours"), (5, weight), (11, port("image", (None, 3, side, side))),
-                    (12, port("scores", (None, 3))))
+                    (12, port("scores", (None, scores))))
     return message((1, 8), (7, graph), (8, message((2, 13))))
 
 
@@ -446,6 +449,49 @@ def _(w):
     expect_equal([shown["classes"], shown["outputs"]], [0, [{"name": "y", "shape": [1, 2, 2]}]], "what it gives")
     expect(re.search("^output +y 1x2x2$", w.done("inspect", "image.onnx").out, re.M), "the text does not name it")
     w.refused(3, "predict", "image.onnx", *TEST, names="not one score per class")
+
+
+@check("a network with one output is refused by every verb: as a class it would always win")
+def _(w):
+    write_colours(w / "mono.npz", 12, classes=1)
+    data = ["--data", "mono.npz"]
+    for name, ends in (("regressor", ()), ("binary", ("Sigmoid",))):
+        (w / f"{name}.onnx").write_bytes(colour_network(28, *ends, scores=1))
+        for verb in (["inspect"], ["inspect", *data], ["predict", *data], ["cover", *data, "--criteria", "nc"], ["select", *data, "--top", "5%"],
+                     ["fuzz", *data, "--labels", "model", "--guide", "random", "-o", "mono"], ["attack", *data, "--method", "fgsm"],
+                     ["describe", *data], ["excite", *data, "--change", "noise:eps=0.1", "-q"], ["quality", "--tests", "mono.npz"], ["trace", *data, "-o", "mono.npy"]):
+            w.refused(3, verb[0], f"{name}.onnx", *verb[1:], names="has one output")
+    expect(not (w / "mono").exists(), "a refused campaign left a folder")
+
+
+@check("probabilities are shown as they are, whatever makes them; where scores cannot be had, every verb says so")
+def _(w):
+    write_colours(w / "heads.npz", 12, classes=3)
+    data = ["--data", "heads.npz"]
+
+    def confidences(*ends):
+        (w / "heads.onnx").write_bytes(colour_network(28, *ends))
+        said = w.run("predict", "heads.onnx", *data, "--json")
+        return [row["confidence"] for row in json.loads(said.out)["predictions"]], said.err
+    logits, silent = confidences()
+    expect("probabilities" not in silent, silent)
+    for ends in (("Softmax",), ("Softmax", "Flatten"), ("Softmax", "Clip"), ("Softmax", "Flatten", "Identity")):
+        same, silent = confidences(*ends)
+        expect(all(abs(a - b) < 1e-5 for a, b in zip(logits, same)), f"{ends}: {same} and not {logits}")
+        expect("probabilities" not in silent, silent)
+    odds, silent = confidences("Sigmoid")
+    for a, b in zip(logits, odds):
+        expect(b >= a - 1e-6, f"a sigmoid's own value, {b}, is not below the softmax's, {a}")
+    expect(max(odds) > 0.999, str(odds))
+    # Scores cannot be found behind two roots: they are made.
+    (w / "heads.onnx").write_bytes(colour_network(28, "Softmax", "Abs"))
+    for verb in (["inspect"], ["predict", *data], ["cover", *data, "--criteria", "nc"], ["attack", *data, "--method", "fgsm", "--eps", 0.1]):
+        said = w.run(verb[0], "heads.onnx", *verb[1:])
+        expect(said.code == 0 and "probabilities" in said.err, f"{verb[0]} does not say it: {said.err}")
+    made, _ = confidences("Softmax", "Abs")
+    expect(all(abs(a - b) < 1e-5 for a, b in zip(logits, made)), f"{made} and not {logits}")
+    kept, silent = json.loads(w.run("predict", "heads.onnx", *data, "--head", "logits", "--json").out), ""
+    expect(max(row["confidence"] for row in kept["predictions"]) < 0.6, "with --head logits probabilities are scores")
 
 
 add_checks("bad model", [
@@ -888,7 +934,7 @@ def _(w):
     expect("warning:" not in w.done("predict", "eight.onnx", *TEST, "-o", "right.csv").err, "a warning without a reason")
 
 
-def write_colours(path, count):
+def write_colours(path, count, classes=10):
     """Images 3x28x28 of ten colours, with noise: red and blue matter as much as green."""
     levels = [(40, 90, 200), (200, 90, 40), (40, 200, 90), (200, 40, 90), (90, 40, 200), (90, 200, 40), (20, 20, 20), (220, 220, 220),
               (128, 60, 60), (60, 60, 128)]
@@ -897,7 +943,7 @@ def write_colours(path, count):
         for c, level in enumerate(levels[i % 10]):
             start = i + c * 28 * 28
             pixels += grain[start:start + 28 * 28].translate(bytes(max(0, level - 20 + v % 40) for v in range(256)))
-    labels = [i % 10 for i in range(count)]
+    labels = [i % classes for i in range(count)]
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("images.npy", npy([count, 3, 28, 28], "|u1", bytes(pixels)))
         archive.writestr("labels.npy", npy([count], "<i8", struct.pack(f"<{count}q", *labels)))

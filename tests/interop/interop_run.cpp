@@ -56,7 +56,7 @@ json run_job(const json& job) {
     neurons += t.neurons();
   }
   result["neurons"] = neurons;
-  result["softmax"] = network->info().softmax;
+  result["softmax"] = network->info().head == galvani::Head::softmax;
   result["fixed_batch"] = network->info().fixed_batch;
   result["notes"] = network->info().notes;
   if (job.contains("save")) {

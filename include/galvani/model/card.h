@@ -42,6 +42,7 @@ struct ModelCard {
   bool preprocess_known = false;    // somebody stated it; otherwise it is the default, a guess
   std::vector<std::int64_t> input;  // [C, H, W] or [channels, length]; empty: as the graph says
   std::int64_t rate = 0;            // of sounds, samples a second; 0: nobody said
+  std::string head;                 // what its output is: logits, softmax, log-softmax or sigmoid; empty: find out
   std::string number;               // of that input: "float32", "float16" or "uint8"; empty: as the graph says
   std::vector<std::string> class_names;
   std::string classes_given;  // what --classes said, for records; empty: nothing
@@ -68,6 +69,7 @@ struct CardFlags {
   std::string channels;  // rgb | bgr
   std::string layout;    // nchw | nhwc
   std::string input;     // "3,224,224", "1,16000" or "1,16000@8000": for a TorchScript file that does not say
+  std::string head;      // logits, softmax, log-softmax or sigmoid
   std::string rate;      // of sounds: samples a second
   std::string resize;    // a number (the short side), exact, fit or pad
   std::string crop;      // a number

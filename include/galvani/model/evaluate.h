@@ -31,7 +31,7 @@ void check_labels(const Network& network, const Labelled& data);
 struct Predictions {
   at::Tensor labels;         // [N] int64: the verdicts
   at::Tensor logits;         // [N, classes] float
-  at::Tensor probabilities;  // [N, classes] float, softmax of the logits
+  at::Tensor probabilities;  // [N, classes] float: the softmax of the logits, or of sigmoids each for itself
   at::Tensor confidence;     // [N] float
   std::int64_t reexamined;   // verdicts that hung on the last bits and were decided in canonical form
 };

@@ -14,4 +14,7 @@ InputNeeds input_needs(const Network& network);
 // Images made into the network's input, labels matched to its classes by name (docs/data.md); what was done is logged.
 DataView open_data_for(const Network& network, const std::string& spec, const std::string& default_split = "test");
 
+// Network::settle_head on the first of them.
+void settle_head(Network& network, const DataView& data);
+
 }  // namespace galvani

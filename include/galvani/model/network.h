@@ -38,6 +38,10 @@ struct GraphOutput {
   std::vector<std::int64_t> shape;  // of one input's value: [3, 32, 32], or [] of a number
 };
 
+// What a classifier's file makes of its scores. Galvani works on the scores before it (logits).
+enum class Head { logits, softmax, log_softmax, sigmoid };
+const char* to_string(Head head);  // "logits", "softmax", "log-softmax", "sigmoid"
+
 struct NetworkInfo {
   std::string path;
   std::string format;      // "onnx" or "torchscript"
@@ -50,9 +54,10 @@ struct NetworkInfo {
   std::vector<GraphOutput> outputs;  // with Options::any_output
   std::int64_t parameters = 0;       // trainable scalars
   std::int64_t random_layers = 0;    // dropout, which Request::random wakes, and noise
-  bool softmax = false;              // the file ends in a softmax; logits are taken before it
-  std::int64_t fixed_batch = 0;      // the graph takes only this batch size; 0: any
-  std::vector<std::string> notes;    // what a user should know, such as values that cannot be tapped
+  Head head = Head::logits;
+  bool logits_made = false;        // the scores before the head are not in the graph: they are made of its output
+  std::int64_t fixed_batch = 0;    // the graph takes only this batch size; 0: any
+  std::vector<std::string> notes;  // what a user should know, such as values that cannot be tapped
 };
 
 // A tap's layer as arithmetic: what it does to its input, but for the bias. Two-dimensional convolutions and dense
@@ -193,6 +198,11 @@ class Network {
   // The layer whose output is this tap; none for activations and operators other than a convolution or dense layer.
   std::optional<LinearLayer> linear_layer(int tap) const;
 
+  // Looks once more at what the outputs are, on the first inputs that the network is to run on: probabilities that
+  // neither the graph nor noise gave away. Nothing happens where that is settled.
+  void settle_head(const at::Tensor& inputs);
+  bool head_settled() const;
+
   // Measures once per architecture which micro-batch and layout run fastest, and remembers it in the cache folder.
   const Execution& execution();
 
@@ -232,6 +242,13 @@ class Network {
   explicit Network(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// What the file would give for these scores, [N, classes] float: their softmax, or of sigmoids each for itself.
+at::Tensor probabilities(Head head, const at::Tensor& logits);
+
+// Throws Error(bad_input) unless the network gives a score for each of several classes. A single output is a
+// probability, a number or a distance: as a class it would always win.
+void check_classes(const NetworkInfo& info);
 
 // Throws Error(bad_input) unless inputs of that shape, without the batch, fit the network.
 void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name);

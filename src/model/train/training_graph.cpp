@@ -32,11 +32,10 @@ torch::jit::Code training_code(const Network::Impl& impl, bool batch_statistics)
   std::shared_ptr<Graph> graph = impl.module.get_method("forward").graph()->copy();
   torch::jit::Inline(*graph);
   if (impl.takes_bytes()) take_bytes_as_floats(*graph);
-  bool softmax = false;
   if (impl.any_output)
     spread_outputs(*graph, impl.info.path);
   else
-    keep_only_logits(*graph, impl.info.path, softmax);
+    impl.executor->cut_head(*graph);
   if (!batch_statistics) hold_batch_norm(*graph, *graph->block());
   draw_from_scope(*graph, RandomMode::training, impl.info.path);
   torch::jit::EliminateDeadCode(graph);

@@ -47,7 +47,6 @@ struct RepairFlags {
   std::string batch_norm = "frozen";
   std::string report;
   std::string augment = "auto";
-  double clean_loss = -1;
   std::int64_t per_seed = 10;
   bool list = false;
   RepairOptions options;
@@ -60,8 +59,6 @@ RepairOptions RepairFlags::resolved(const Common& common) const {
   RepairOptions result = options;
   result.training.seed = common.seed;
   result.training.checkpoint = checkpoint_beside(output);
-  // Half of what training against an attack taught is worth little, so that it is kept as it is unless said otherwise.
-  result.clean_loss = clean_loss >= 0 ? clean_loss : result.adversarial.empty() ? result.clean_loss : 1;
   result.training.batch_statistics = batch_norm == "batch";
   if (!loop.empty()) result.loop = RepairLoop::parse(loop);
   result.loop.keep = keep;
@@ -261,6 +258,7 @@ void run(Common& common, RepairFlags& flags) {
   OpenedData opened(flags.data, "train");
   std::shared_ptr<Network> network = flags.model.load(opened.common_type());
   RepairData data = load_all(*network, flags, common.seed);
+  settle_head(*network, data.train);
   options.training.augment = flags.augment != "auto"          ? flags.augment
                              : data.train.images.size(1) == 3 ? "crop,flip"
                                                               : "none";
@@ -365,9 +363,9 @@ void add_repair_verb(Verb& app, Common& common) {
       .check(Range(0.0, 0.99))
       .group(how);
   verb.add_option(
-          "--clean-loss", flags->clean_loss,
+          "--clean-loss", flags->options.clean_loss,
           "clean accuracy that may be lost: weights are blended with the original's as far as that takes; 1: not "
-          "at all (default: 0.01; 1 with --adversarial)")
+          "at all (default: 0.01; 1 with --adversarial or --loop)")
       .check(Range(0.0, 1.0))
       .group(how);
   verb.add_option("--epochs", training.epochs,

@@ -23,7 +23,7 @@ namespace galvani {
 namespace {
 
 constexpr std::int64_t kParents = 512;  // whose mutants are made and judged together
-constexpr std::int64_t kProfileInputs = 1000;
+constexpr std::int64_t kAllInputs = 0;  // of the profile: a range that leaves training data out calls its ends covered
 
 double root_mean_square(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).square().mean().sqrt().item<double>() /
@@ -108,7 +108,7 @@ class Ground {
     std::vector<Spec> specs = {Spec::parse(options.loop.criterion)};
     std::shared_ptr<const Profile> profile;
     if (needs_profile(specs, tracer_.layout()))
-      profile = learn_profile(tracer_, specs, train, kProfileInputs, options.training.seed);
+      profile = learn_profile(tracer_, specs, train, kAllInputs, options.training.seed);
     criterion_ = make_criterion(specs[0], {tracer_.layout(), profile});
     if (criterion_->covered_features() == nullptr)
       bad_usage(

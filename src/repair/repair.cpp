@@ -150,7 +150,7 @@ class Repair {
   }
 
   double blend(Network& network) {
-    return blending_.size() == 0 ? 1 : blend_back(network, network_, blending_, options_.clean_loss);
+    return blending_.size() == 0 ? 1 : blend_back(network, network_, blending_, options_.allowed_clean_loss());
   }
 
   void divide_tests() {
@@ -186,7 +186,7 @@ class Repair {
   // What the blend is chosen by is not measured on.
   void set_blending_aside() {
     std::int64_t size = result_.clean.size() / kBlendingPart;
-    if (options_.clean_loss >= 1 || size == 0) return;
+    if (options_.allowed_clean_loss() >= 1 || size == 0) return;
     std::vector<std::int64_t> aside = Rng(options_.training.seed).derive("blending").sample(result_.clean.size(), size);
     std::sort(aside.begin(), aside.end());
     std::vector<std::int64_t> rest;
@@ -302,6 +302,12 @@ std::vector<std::string> parse_controls(const std::string& text) {
 
 std::vector<Spec> RepairOptions::attack_specs() const {
   return attacks.empty() ? std::vector<Spec>{} : Spec::parse_list(attacks);
+}
+
+double RepairOptions::allowed_clean_loss() const {
+  constexpr double kUsual = 0.01;
+  if (clean_loss >= 0) return clean_loss;
+  return adversarial.empty() && loop.parts == 0 ? kUsual : 1;
 }
 
 double Verdicts::accuracy() const {

@@ -280,6 +280,44 @@ TEST_F(RepairTest, LoopKeepsWhatItSays) {
             std::string::npos);
 }
 
+// No training input covers a corner of the range of all of them.
+TEST_F(RepairTest, RangesOfTheLoopAreOfAllTrainingData) {
+  ASSERT_GT(train_data.size(), 1000);
+  RepairOptions options = quick();
+  options.loop.parts = 2;
+  options.loop.criterion = "nbc";
+  options.loop.unit = NeuronUnit::unit;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    options.training.seed = seed;
+    EXPECT_EQ(find_round(*shared_network, train_data, {}, 1, options).round.coverage_before, 0);
+  }
+}
+
+TEST_F(RepairTest, BothWaysOfTheLoopAreBlendedAlike) {
+  RepairOptions options = quick();
+  options.clean_loss = RepairOptions().clean_loss;
+  options.controls = {"clean"};
+  EXPECT_EQ(options.allowed_clean_loss(), 0.01);
+  options.loop.parts = 2;
+  EXPECT_EQ(options.allowed_clean_loss(), 1);
+  options.training.optimizer = "sgd:lr=0.2";  // so that clean accuracy is lost
+  RepairData without = data();
+  without.tests.clear();
+  for (const char* keep : {"coverage-improving", "coverage-remaining"}) {
+    options.loop.keep = keep;
+    options.loop.criterion = "kmnc:k=100";
+    RepairResult result = repair(*shared_network, without, options, kSilent);
+    EXPECT_EQ(result.blended_on, 0) << keep;
+    for (std::size_t i = 1; i < result.blends.size(); ++i) EXPECT_EQ(result.blends[i], 1) << keep;
+    EXPECT_EQ(result.clean.size(), clean_data.size()) << keep;
+  }
+  options.loop = {};
+  options.adversarial = "pgd:eps=0.1";
+  EXPECT_EQ(options.allowed_clean_loss(), 1);
+  options.clean_loss = 0.2;
+  EXPECT_EQ(options.allowed_clean_loss(), 0.2);
+}
+
 TEST_F(RepairTest, AdversaryStaysInItsBallAndHurts) {
   auto network = shared_network->clone();
   Perturbation pgd = make_adversary(Spec::parse("pgd:eps=10/255,steps=5"), *network);

@@ -42,7 +42,8 @@ struct RepairOptions {
   double mix = 0.3;  // share of tests in a batch; 0: all data and all tests shuffled together
   // Clean accuracy that may be lost. The retrained weights are blended with the original ones as far as that takes
   // (Wortsman et al. 2022, WiSE-FT), judged on a fifth of the clean data that is then not measured on. 1: no blending.
-  double clean_loss = 0.01;
+  // Below 0: 0.01, or 1 against an attack, of which half is worth little, and with the loop, whose ways are compared.
+  double clean_loss = -1;
   double held_out = 0.3;    // share of the tests' seeds
   std::string adversarial;  // a spec of adversaries(); empty: none
   RepairLoop loop;
@@ -51,6 +52,7 @@ struct RepairOptions {
   std::int64_t attacked = 1000;                   // of the clean data
 
   std::vector<Spec> attack_specs() const;
+  double allowed_clean_loss() const;
 };
 
 // "clean,noise", or "none". Usage error for a control that does not exist.

@@ -459,7 +459,7 @@ def _(w):
         (w / f"{name}.onnx").write_bytes(colour_network(28, *ends, scores=1))
         for verb in (["inspect"], ["inspect", *data], ["predict", *data], ["cover", *data, "--criteria", "nc"], ["select", *data, "--top", "5%"],
                      ["fuzz", *data, "--labels", "model", "--guide", "random", "-o", "mono"], ["attack", *data, "--method", "fgsm"],
-                     ["describe", *data], ["excite", *data, "--change", "noise:eps=0.1", "-q"], ["quality", "--tests", "mono.npz"], ["trace", *data, "-o", "mono.npy"]):
+                     ["describe", *data], ["excite", *data, "--change", "noise:eps=0.1", "-q"], ["quality", "--tests", "mono.npz", "--originals", "mono.npz"], ["trace", *data, "-o", "mono.npy"]):
             w.refused(3, verb[0], f"{name}.onnx", *verb[1:], names="has one output")
     expect(not (w / "mono").exists(), "a refused campaign left a folder")
 
@@ -472,7 +472,7 @@ def _(w):
     def confidences(*ends):
         (w / "heads.onnx").write_bytes(colour_network(28, *ends))
         said = w.run("predict", "heads.onnx", *data, "--json")
-        return [row["confidence"] for row in json.loads(said.out)["predictions"]], said.err
+        return [max(row["probabilities"]) for row in json.loads(said.out)["predictions"]], said.err
     logits, silent = confidences()
     expect("probabilities" not in silent, silent)
     for ends in (("Softmax",), ("Softmax", "Flatten"), ("Softmax", "Clip"), ("Softmax", "Flatten", "Identity")):
@@ -490,8 +490,8 @@ def _(w):
         expect(said.code == 0 and "probabilities" in said.err, f"{verb[0]} does not say it: {said.err}")
     made, _ = confidences("Softmax", "Abs")
     expect(all(abs(a - b) < 1e-5 for a, b in zip(logits, made)), f"{made} and not {logits}")
-    kept, silent = json.loads(w.run("predict", "heads.onnx", *data, "--head", "logits", "--json").out), ""
-    expect(max(row["confidence"] for row in kept["predictions"]) < 0.6, "with --head logits probabilities are scores")
+    kept = json.loads(w.run("predict", "heads.onnx", *data, "--head", "logits", "--json").out)
+    expect(max(max(row["probabilities"]) for row in kept["predictions"]) < 0.6, "with --head logits probabilities are scores")
 
 
 add_checks("bad model", [

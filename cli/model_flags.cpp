@@ -78,7 +78,9 @@ ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const st
   DataView data = opened.view(needs);
   settle_head(*network, data);
   if (!with_labels) {
-    data.class_names.clear();
+    // Names of so many classes are those of the model, where it has none of its own: a data set's, not a folder's.
+    bool of_model = network->card().class_names.empty() && data.classes() == network->info().classes;
+    if (!of_model) data.class_names.clear();
     data.labels = at::full_like(data.labels, Labelled::kUnlabelled);
   }
   return {std::move(network), std::move(data)};

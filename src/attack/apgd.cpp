@@ -13,14 +13,6 @@ namespace {
 
 constexpr double kMomentum = 0.75;  // α
 
-// (max_{j≠y} z_j - z_y) / (z_(1) - z_(3)); with two classes there is nothing to divide by.
-at::Tensor dlr_loss(const at::Tensor& logits, const at::Tensor& goals) {
-  at::Tensor margin = margin_loss(logits, goals);
-  if (logits.size(1) < 3) return margin;
-  at::Tensor best = std::get<0>(logits.topk(3, 1));
-  return margin / (best.select(1, 0) - best.select(1, 2) + 1e-12);
-}
-
 // (z_t - z_y) / (z_(1) - (z_(3) + z_(4)) / 2) of goals (y, t), with as many of those as there are classes.
 at::Tensor dlr_targeted_loss(const at::Tensor& logits, const at::Tensor& goals) {
   at::Tensor scores = logits.gather(1, goals);

@@ -19,7 +19,8 @@ std::string with_eps(const std::string& spec, double eps) {
 // Attacks that must find the optimum of a linear network.
 const std::vector<std::string>& strong_attacks() {
   static const std::vector<std::string> specs = {
-      "pgd", "bim", "apgd:loss=ce", "apgd:loss=dlr", "apgd:loss=dlr-t", "auto:queries=50"};
+      "pgd",          "pgd:loss=margin", "pgd:loss=dlr",    "bim",
+      "apgd:loss=ce", "apgd:loss=dlr",   "apgd:loss=dlr-t", "auto:queries=50"};
   return specs;
 }
 

@@ -37,6 +37,13 @@ at::Tensor margin_loss(const at::Tensor& logits, const at::Tensor& goals) {
   return others.amax(1) - logits.gather(1, goal).squeeze(1);
 }
 
+at::Tensor dlr_loss(const at::Tensor& logits, const at::Tensor& goals) {
+  at::Tensor margin = margin_loss(logits, goals);
+  if (logits.size(1) < 3) return margin;
+  at::Tensor best = std::get<0>(logits.topk(3, 1));
+  return margin / (best.select(1, 0) - best.select(1, 2) + 1e-12);
+}
+
 Search::Search(Network& network, const Attack& attack, const AttackTask& task, const at::Tensor& right,
                const at::Tensor& logits)
     : network_(network),

@@ -124,5 +124,7 @@ void check_differentiable(Network& network, const at::Tensor& inputs);
 at::Tensor odds_loss(const at::Tensor& logits, const at::Tensor& goals);
 // max_{j≠g} z_j - z_g
 at::Tensor margin_loss(const at::Tensor& logits, const at::Tensor& goals);
+// The same over z_(1) - z_(3), the difference of the best and the third best score; with two classes the margin alone.
+at::Tensor dlr_loss(const at::Tensor& logits, const at::Tensor& goals);
 
 }  // namespace galvani

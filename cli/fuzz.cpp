@@ -203,10 +203,12 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
     chosen.guide = kGuideWithoutProfile;
   }
   if (flags.islands > 0 && !exists && !verb.was_given("--exchange")) chosen.exchange = kUsualExchange;
-  GuideDefaults defaults = guide_defaults(Spec::parse(chosen.guide));
-  bool settled = exists || (!flags.method.empty() && !verb.was_given("--guide"));
-  if (!verb.was_given("--scheduler") && !settled) chosen.scheduler = defaults.scheduler;
-  if (!verb.was_given("--generator") && !settled) chosen.generator = defaults.generator;
+  // Another guide than the method's comes with what its own paper uses.
+  if (!flags.method.empty() && verb.was_given("--guide")) {
+    if (!verb.was_given("--scheduler")) chosen.scheduler.clear();
+    if (!verb.was_given("--generator")) chosen.generator.clear();
+  }
+  chosen = completed(chosen);
   Spec generator = Spec::parse(chosen.generator);
   auto give = [&](const char* option, const std::string& value) {
     if (value.empty()) return;
@@ -224,9 +226,6 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
   give("model", flags.aeg);
   give("features", flags.reference);
   chosen.generator = generator.str();
-  // A search has a size of its own.
-  std::int64_t search = usual_energy(chosen.generator);
-  if (search > 0 && !exists && !verb.was_given("--energy")) chosen.energy = search;
   return chosen;
 }
 
@@ -396,6 +395,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
 
 void add_fuzz_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<FuzzFlags>();
+  flags->settings = completed({});  // what the help shows
   Verb& verb = make_verb(
       app, common, "fuzz", "find inputs that break a network",
       "  galvani fuzz lenet5.onnx --data mnist:test\n"

@@ -544,10 +544,11 @@ struct Campaign::Impl {
 
 Campaign::Campaign(const fs::path& folder, const CampaignSettings& settings, const CampaignSubject& subject,
                    const CampaignOptions& options) {
-  check_settings(settings);
+  CampaignSettings complete = completed(settings);
+  check_settings(complete);
   check_fits(subject.tracer.network(), subject.data.images, subject.data.name);
   if (leads()) check_folder(folder);
-  impl_ = std::make_unique<Impl>(folder, settings, subject, options);
+  impl_ = std::make_unique<Impl>(folder, complete, subject, options);
 }
 
 Campaign::~Campaign() = default;

@@ -12,7 +12,9 @@
 #include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
 #include "galvani/fuzz/reader.h"
+#include "galvani/fuzz/scheduler.h"
 #include "galvani/fuzz/summary.h"
+#include "galvani/generate/generator.h"
 #include "galvani/mutate/engine.h"
 
 namespace galvani {
@@ -234,6 +236,22 @@ TEST_F(CampaignTest, APickCanEndWithItsFirstKeptMutant) {
   c = CampaignReader(folder_ / "c").counters();
   EXPECT_EQ(c.kept, 24);
   EXPECT_EQ(c.valid, 24);
+}
+
+// A guide of a paper brings what the paper uses along with it, from C++ as on the command line.
+TEST_F(CampaignTest, WhatIsLeftOpenComesFromTheGuide) {
+  CampaignSettings settings = testing::small_settings("deephunter:group=n");
+  settings.energy = 0;
+  Campaign open(folder_ / "open", settings, subject_.view());
+  EXPECT_EQ(open.record().settings.generator, resolved_generator(Spec::parse("mutate:set=deephunter:group=n")));
+  EXPECT_EQ(open.record().settings.scheduler, schedulers().options(Spec::parse("decay")).str());
+  EXPECT_EQ(open.record().settings.energy, 64);
+  settings.scheduler = "newest";
+  settings.generator = "swarm:population=3,generations=2";
+  Campaign chosen(folder_ / "chosen", settings, subject_.view());
+  EXPECT_EQ(chosen.record().settings.scheduler, schedulers().options(Spec::parse("newest")).str());
+  EXPECT_EQ(chosen.record().settings.generator, resolved_generator(Spec::parse(settings.generator)));
+  EXPECT_EQ(chosen.record().settings.energy, usual_energy(settings.generator));
 }
 
 TEST_F(CampaignTest, ImagesThatDoNotFitTheCacheComeFromTheStore) {

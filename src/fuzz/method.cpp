@@ -4,17 +4,13 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
-#include "galvani/fuzz/guide.h"
-#include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace {
 
 Method by_guide(const std::string& name, const std::string& help, const std::string& guide) {
   Method method{name, help, {}};
-  GuideDefaults defaults = guide_defaults(Spec::parse(guide));
   method.settings.guide = guide;
-  method.settings.generator = defaults.generator;
   method.settings.scheduler = "decay";  // of all the papers so far
   return method;
 }
@@ -51,7 +47,6 @@ Method deepsensor() {
   Method method = by_guide("deepsensor", "a swarm of particles in search of excitable neurons", "none");
   method.settings.generator = "swarm";
   method.settings.scheduler = "once";
-  method.settings.energy = usual_energy(method.settings.generator);
   return method;
 }
 
@@ -59,7 +54,7 @@ Method deepsensor() {
 Method cagfuzz() {
   Method method =
       by_guide("cagfuzz", "examples of a network trained on the data: --aeg and --reference name the files", "cagfuzz");
-  method.settings.scheduler = guide_defaults(Spec::parse("cagfuzz")).scheduler;
+  method.settings.scheduler.clear();  // the guide's
   method.settings.energy = 10;
   return method;
 }

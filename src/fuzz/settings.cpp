@@ -11,12 +11,14 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/utf8.h"
+#include "galvani/fuzz/guide.h"
 #include "galvani/generate/generator.h"
 
 namespace galvani {
 namespace {
 
 constexpr std::int64_t kMostIslands = 4096;
+constexpr std::int64_t kUsualEnergy = 64;
 
 enum class Matters {
   no,     // where things were, which may change
@@ -92,6 +94,15 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   if (newest) visit("guide", "sha256", r.guide_sha256, kYes);
   visit("probe", "model", r.probe.model, Matters::fixed);
   visit("probe", newest ? "generator" : "mutation", r.probe.generator, Matters::fixed);
+}
+
+CampaignSettings completed(CampaignSettings settings) {
+  GuideDefaults defaults = guide_defaults(Spec::parse(settings.guide));
+  if (settings.scheduler.empty()) settings.scheduler = defaults.scheduler;
+  if (settings.generator.empty()) settings.generator = defaults.generator;
+  if (settings.energy == 0) settings.energy = usual_energy(settings.generator);
+  if (settings.energy == 0) settings.energy = kUsualEnergy;
+  return settings;
 }
 
 std::string Island::str() const {

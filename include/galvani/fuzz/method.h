@@ -11,7 +11,7 @@ namespace galvani {
 struct Method {
   std::string name;
   std::string help;
-  CampaignSettings settings;  // those the paper fixes; the others are the usual ones
+  CampaignSettings settings;  // those the paper fixes; the others are left open, or as usual
 };
 
 const std::vector<Method>& methods();

@@ -15,10 +15,10 @@ namespace galvani {
 // What a user chooses. Specs are as written on the command line until a campaign resolves them.
 struct CampaignSettings {
   std::string guide = "kmnc";
-  std::string scheduler = "sweep";
-  std::string generator = "mutate";
+  std::string scheduler;  // empty: what the guide's paper uses; see completed()
+  std::string generator;  // likewise
   std::int64_t seeds = 1000;
-  std::int64_t energy = 64;
+  std::int64_t energy = 0;  // 0: what one search of the generator takes, or 64
   std::int64_t batch = 16;
   std::int64_t patience = 200;
   bool stop_at_kept = false;     // NSGen's algorithm 1
@@ -32,6 +32,9 @@ struct CampaignSettings {
   std::string taps = "default";
   std::string neurons = "channel";
 };
+
+// With the scheduler, the generator and the energy that were left open. A campaign does this with what it is given.
+CampaignSettings completed(CampaignSettings settings);
 
 // One of several campaigns with the same settings and seeds, each of which starts from a share of them.
 struct Island {

@@ -77,6 +77,54 @@ std::int64_t count_non_zero(const ImageShape& shape, const std::uint8_t* image) 
   return count;
 }
 
+namespace {
+
+constexpr double kLeastOfPicture = 0.05;
+constexpr double kLeastOfSound = 0.01;  // 20 dB less
+
+// Squared distance from the mean, summed over the pixels of `picture` that `inside` marks (null: all), and a level more
+// for every pixel, so that a picture of one colour is as good as any.
+double variation(const ImageShape& shape, const std::uint8_t* picture, const std::uint8_t* inside) {
+  double total = 0;
+  for (int c = 0; c < shape.channels; ++c, picture += shape.plane()) {
+    std::uint64_t count = 0, sum = 0, squares = 0;
+    for (std::size_t i = 0; i < shape.plane(); ++i) {
+      std::uint64_t in = inside == nullptr || inside[i] > 127 ? 1 : 0;
+      std::uint64_t value = in * picture[i];
+      count += in;
+      sum += value;
+      squares += value * value;
+    }
+    if (count == 0) continue;
+    auto mean = static_cast<double>(sum) / static_cast<double>(count);
+    total += static_cast<double>(squares) - mean * static_cast<double>(sum) + static_cast<double>(count);
+  }
+  return total;
+}
+
+double energy(const std::int16_t* samples, std::size_t n) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < n; ++i) sum += static_cast<std::uint64_t>(std::int64_t{samples[i]} * samples[i]);
+  return static_cast<double>(sum);
+}
+
+}  // namespace
+
+bool leaves_enough(const Mutator& mutator, const Rule& rule, const SampleType& type, const void* before,
+                   const void* after) {
+  if (type.kind == SampleKind::audio) {
+    return energy(static_cast<const std::int16_t*>(after), type.values()) >=
+           kLeastOfSound * energy(static_cast<const std::int16_t*>(before), type.values());
+  }
+  ImageShape shape{static_cast<int>(type.shape[0]), static_cast<int>(type.shape[1]), static_cast<int>(type.shape[2])};
+  // What comes in from outside is black, so a white sheet shows where the picture is now.
+  SampleType sheet = SampleType::image(1, shape.height, shape.width);
+  std::vector<std::uint8_t> white(shape.plane(), 255), inside(shape.plane());
+  mutator.apply(rule, sheet, white.data(), inside.data());
+  return variation(shape, static_cast<const std::uint8_t*>(after), inside.data()) >=
+         kLeastOfPicture * variation(shape, static_cast<const std::uint8_t*>(before), nullptr);
+}
+
 bool is_valid(const Validity& validity, const Change& change, std::int64_t non_zero) {
   if (static_cast<double>(change.pixels) < validity.alpha * static_cast<double>(non_zero)) return true;
   return change.largest <= validity.beta * 255;
@@ -142,6 +190,7 @@ Mutant MutationEngine::mutate_one(const Parent& parent, std::uint8_t* image, std
         std::int64_t own = -1;
         mutant.valid = near(reference, image, own);
       }
+      mutant.valid = mutant.valid && leaves_enough(mutator, mutant.rule, type_, parent_reference, reference);
       mutant.affine_used = mutant.valid;
     } else {
       bool exempt = options_.exempt_style && mutator.group() == MutatorGroup::style;

@@ -65,6 +65,42 @@ TEST(Validity, ExactlyAtTheBounds) {
   EXPECT_TRUE(is_valid(validity, {784, 102}, 0));
 }
 
+// A dark figure of 12 by 12 pixels in the middle of a page of 28 by 28.
+at::Tensor figure(int page, int ink) {
+  at::Tensor image = at::full({1, 28, 28}, page, at::kByte);
+  image.narrow(1, 8, 12).narrow(2, 8, 12).fill_(ink);
+  return image;
+}
+
+bool gives_a_mutant(const std::string& rule, const at::Tensor& input, std::int64_t rate = 0) {
+  MutationEngine engine(rule, {SampleType::of(input.sizes().vec(), rate), {}});
+  Mutants mutants = engine.mutate({Parent{input, input, false, Rng(1)}});
+  return mutants.each[0].valid;
+}
+
+TEST(Validity, AnAffineStepLeavesSomethingOfThePicture) {
+  at::Tensor photo = picture({3, 28, 28}, 3);
+  for (const at::Tensor& image : {figure(0, 255), figure(255, 0), photo}) {
+    for (const char* rule : {"translation:x=28", "translation:y=-40", "translation:x=27", "shift:x=1",
+                             "scale:ratio=0.05", "scale:ratio=20"})
+      EXPECT_FALSE(gives_a_mutant(rule, image)) << rule << " of " << image.sum().item<std::int64_t>();
+    for (const char* rule : {"translation:x=9", "translation:x=-5,y=5", "scale:ratio=0.5", "scale:ratio=1.5",
+                             "rotation:angle=45", "shear:factor=0.6"})
+      EXPECT_TRUE(gives_a_mutant(rule, image)) << rule << " of " << image.sum().item<std::int64_t>();
+  }
+  // What is left of the page without its figure is as good as nothing.
+  EXPECT_FALSE(gives_a_mutant("translation:x=21", figure(255, 0)));
+  EXPECT_TRUE(gives_a_mutant("translation:x=9", at::full({1, 28, 28}, 200, at::kByte)));
+}
+
+TEST(Validity, AnAffineStepLeavesSomethingOfTheSound) {
+  at::Tensor tone = (at::sin(at::arange(8000) * 0.3) * 8000).to(at::kShort).unsqueeze(0);
+  for (const char* rule : {"time-shift:seconds=1", "time-shift:seconds=-0.995", "gain:db=-40"})
+    EXPECT_FALSE(gives_a_mutant(rule, tone, 8000)) << rule;
+  for (const char* rule : {"time-shift:seconds=0.5", "gain:db=-12", "gain:db=6"})
+    EXPECT_TRUE(gives_a_mutant(rule, tone, 8000)) << rule;
+}
+
 TEST(Engine, EveryMutantIsValidAndFollowsFromItsRule) {
   for (ImageShape shape : {kSmall, ImageShape{3, 32, 32}}) {
     for (const char* spec : {"nsgen", "nss", "deephunter"}) {

@@ -85,14 +85,18 @@ cv::Size tile_size(const Dataset& data) {
 }
 
 // As the engine would decide: an affine step takes the reference along.
-bool holds(const Mutator& mutator, const at::Tensor& image, const at::Tensor& mutant) {
+bool holds(const Mutator& mutator, const Rule& rule, const at::Tensor& image, const at::Tensor& mutant) {
+  if (mutator.affine()) {
+    SampleType type = SampleType::of(image.sizes().vec(), 0);
+    return leaves_enough(mutator, rule, type, image.data_ptr(), mutant.data_ptr());
+  }
   if (mutator.kind() == SampleKind::audio)
-    return mutator.affine() || signal_to_noise(image.data_ptr<std::int16_t>(), mutant.data_ptr<std::int16_t>(),
-                                               static_cast<std::size_t>(image.numel())) >= Validity().snr;
+    return signal_to_noise(image.data_ptr<std::int16_t>(), mutant.data_ptr<std::int16_t>(),
+                           static_cast<std::size_t>(image.numel())) >= Validity().snr;
   ImageShape shape = shape_of(image);
   const auto* before = static_cast<const std::uint8_t*>(image.data_ptr());
   const auto* after = static_cast<const std::uint8_t*>(mutant.data_ptr());
-  return mutator.affine() || is_valid({}, measure_change(shape, before, after), count_non_zero(shape, before));
+  return is_valid({}, measure_change(shape, before, after), count_non_zero(shape, before));
 }
 
 }  // namespace
@@ -107,7 +111,7 @@ std::vector<SheetRow> arrange_mutants(const MutatorSet& set, const Dataset& data
     Rng own = rng.derive(rows.size());
     row.rules = family.examples(columns, own);
     at::Tensor image = data.images[row.image].contiguous();
-    for (const Rule& rule : row.rules) row.valid.push_back(holds(*family.mutator, image, set.apply(rule, image)));
+    for (const Rule& rule : row.rules) row.valid.push_back(holds(*family.mutator, rule, image, set.apply(rule, image)));
     rows.push_back(std::move(row));
   }
   return rows;

@@ -28,6 +28,10 @@ Change measure_change(const ImageShape& shape, const std::uint8_t* reference, co
 Change measure_change(const at::Tensor& reference, const at::Tensor& mutant);
 std::int64_t count_non_zero(const ImageShape& shape, const std::uint8_t* image);
 bool is_valid(const Validity& validity, const Change& change, std::int64_t non_zero);
+// Whether an affine step leaves enough to be classified (docs/mutators.md): `after` is what the rule made of `before`,
+// samples of the type. A move by the whole width leaves nothing.
+bool leaves_enough(const Mutator& mutator, const Rule& rule, const SampleType& type, const void* before,
+                   const void* after);
 
 struct Parent {
   at::Tensor image;          // [C, H, W] uint8, or a sound [channels, length] int16

@@ -141,9 +141,7 @@ std::atomic<std::int64_t> beside_nanoseconds{0};
 struct CountProcessorTime {
   CountProcessorTime() = default;
   ~CountProcessorTime() {
-    timespec spent{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-    beside_nanoseconds += std::int64_t{spent.tv_sec} * 1'000'000'000 + spent.tv_nsec;
+    beside_nanoseconds += static_cast<std::int64_t>(thread_seconds() * 1e9);
   }
   CountProcessorTime(const CountProcessorTime&) = delete;
   CountProcessorTime& operator=(const CountProcessorTime&) = delete;
@@ -158,6 +156,12 @@ std::future<void> run_beside(std::function<void()> work) {
     inside_task = true;
     work();
   });
+}
+
+double thread_seconds() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
 }
 
 double beside_seconds() {

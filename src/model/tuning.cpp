@@ -1,15 +1,15 @@
-// Which micro-batch, memory layout and kind of layers run a network fastest here: measured once, remembered in the
-// cache folder.
+// Which micro-batch, memory layout and kind of layers run a network fastest here: measured once, in processor time, so
+// that what else runs here matters little, and remembered in the cache folder.
 #include <torch/script.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/log.h"
+#include "galvani/base/parallel.h"
 #include "galvani/base/runtime.h"
 #include "model/network_impl.h"
 
@@ -18,6 +18,8 @@ namespace {
 
 using nlohmann::json;
 
+// Of the record: what another version of this program measured in another way is measured again.
+constexpr int kVersion = 2;
 constexpr double kLongestPass = 0.25;  // seconds; a larger micro-batch makes a campaign's steps too coarse
 constexpr std::int64_t kSmallest = 8;
 constexpr std::int64_t kLargest = 128;
@@ -37,18 +39,24 @@ std::string processor_name() {
   return "";
 }
 
+json empty_record() {
+  return {{"version", kVersion}, {"choices", json::object()}};
+}
+
 json read_record() {
   std::error_code ignored;
-  if (!std::filesystem::exists(record_path(), ignored)) return json::object();
+  if (!std::filesystem::exists(record_path(), ignored)) return empty_record();
   json record = json::parse(read_file(record_path(), 1 << 24), nullptr, /*allow_exceptions=*/false);
-  return record.is_object() ? record : json::object();
+  bool known =
+      record.is_object() && record.value("version", json()) == kVersion && record.value("choices", json()).is_object();
+  return known ? record : empty_record();
 }
 
 void remember(const std::string& key, const Execution& choice) {
   try {
     std::filesystem::create_directories(cache_folder());
     json record = read_record();
-    record[key] = {
+    record["choices"][key] = {
         {"micro_batch", choice.micro_batch}, {"channels_last", choice.channels_last}, {"fused", choice.fused}};
     write_file(record_path(), record.dump(1) + "\n");
   } catch (const std::exception& e) {
@@ -67,10 +75,9 @@ double time_pass(const Network::Impl& impl, const Execution& form) {
   std::vector<std::int64_t> shape = impl.info.input;
   shape.insert(shape.begin(), form.micro_batch);
   at::Tensor images = at::full(shape, 100, at::kByte);
-  auto start = std::chrono::steady_clock::now();
+  double start = thread_seconds();
   plan->run(impl.prepare(images, form), {});
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return seconds / static_cast<double>(form.micro_batch);
+  return (thread_seconds() - start) / static_cast<double>(form.micro_batch);
 }
 
 // Whether fused layers give what the graph gives, for every tap. They need not, for a graph that does something
@@ -173,8 +180,8 @@ Execution tuned_execution(Network::Impl& impl) {
   shape += std::to_string(impl.wanted_micro_batch);
   if (impl.may_fuse) shape += ",fused";
   std::string key = sha256(impl.executor->structure() + shape + processor_name() + find_blas_kernels()).substr(0, 32);
-  json record = read_record();
-  if (auto it = record.find(key); it != record.end() && it->is_object()) {
+  json known_choices = read_record()["choices"];
+  if (auto it = known_choices.find(key); it != known_choices.end() && it->is_object()) {
     Execution known{it->value("micro_batch", std::int64_t{0}), it->value("channels_last", false),
                     it->value("fused", false)};
     bool sane = impl.wanted_micro_batch > 0 ? known.micro_batch == impl.wanted_micro_batch

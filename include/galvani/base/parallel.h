@@ -35,6 +35,9 @@ std::future<void> run_beside(std::function<void()> work);
 // Processor time of all that has ended.
 double beside_seconds();
 
+// Processor time of the calling thread so far: waiting, for other processes too, does not count.
+double thread_seconds();
+
 // The process's pool, as large as `--threads` says (default: the number of cores).
 WorkerPool& workers();
 // Replaces it; not while work is running.

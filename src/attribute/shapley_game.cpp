@@ -15,11 +15,20 @@ at::Tensor cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
   return -logits.to(at::kDouble).log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1);
 }
 
+// Neurons are switched off where nothing of them is left, and somebody may not want to wait for the end.
+Request coalitions() {
+  Request request;
+  request.masks_at_end = true;
+  request.interruptible = true;
+  return request;
+}
+
 }  // namespace
 
-LossGame::LossGame(Network& network, std::vector<int> taps, at::Tensor inputs, at::Tensor originals, at::Tensor labels)
+LossGame::LossGame(Network& network, const std::vector<int>& taps, at::Tensor inputs, at::Tensor originals,
+                   at::Tensor labels)
     : network_(network),
-      taps_(std::move(taps)),
+      taps_(network.taps_with_own_end(taps)),
       inputs_(std::move(inputs)),
       originals_(std::move(originals)),
       labels_(std::move(labels)) {
@@ -58,7 +67,7 @@ at::Tensor LossGame::losses(const at::Tensor& inputs, const at::Tensor& games, c
   for (std::int64_t first = 0; first < n; first += at_once) {
     std::int64_t count = std::min(at_once, n - first);
     at::Tensor rows = games.narrow(0, first, count), part = masks.narrow(0, first, count);
-    Request request;
+    Request request = coalitions();
     for (std::size_t i = 0; i < taps_.size(); ++i) {
       const TraceBlock& block = layout_.blocks[i];
       request.masks.push_back({taps_[i], part.narrow(1, block.first, block.count)});
@@ -81,7 +90,7 @@ Game::Diagonal LossGame::loss_along(const at::Tensor& inputs, const at::Tensor& 
     at::Tensor factor = degrees.narrow(0, first, count).reshape({-1, 1}).to(at::kFloat);
     at::Tensor weight = weights.narrow(0, first, count).reshape({-1, 1});
     at::Tensor labels = labels_.index_select(0, rows);
-    Request request;
+    Request request = coalitions();
     for (std::size_t i = 0; i < taps_.size(); ++i)
       request.masks.push_back({taps_[i], factor.expand({-1, layout_.blocks[i].count})});
     request.mask_gradients = true;

@@ -186,7 +186,7 @@ ShapleyEntry path_shapley_entry() {
       "Aumann-Shapley values: all neurons together, by degrees; from derivatives, so cheap, but another value",
       {{"points", std::int64_t{16}, "on the way where derivatives are taken, at first", 1.0, 256.0, {}},
        {"tolerance",
-        1e-5,
+        1e-3,
         "how much may be missing of the sum, relative to it where it is above 1, before more are; 0: never",
         0.0,
         1.0,

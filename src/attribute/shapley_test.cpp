@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <bitset>
 #include <cmath>
+#include <csignal>
 #include <functional>
 
 #include "attribute/shapley_builtin.h"
 #include "attribute/testing.h"
 #include "galvani/attribute/excitable.h"
+#include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
 
 namespace galvani {
@@ -352,6 +354,48 @@ TEST(ShapleyOfNeurons, DoNotDependOnOtherInputsPiecesOrThreads) {
     LossGame cut(*small, taps, inputs, {}, labels);
     EXPECT_TRUE(at::allclose(estimated(spec, cut).values, all, 1e-3, 1e-5)) << spec;
   }
+}
+
+// With nobody there the scores are the last layer's offsets, whatever batch norms and sigmoids make of zero.
+TEST(ShapleyOfNeurons, NobodyIsNobody) {
+  at::Tensor offsets = at::tensor(std::vector<float>{1, -2, 0.5});
+  Network::Options options;
+  options.execution = {8, false};
+  auto network = testing::scripted_network(
+      "  a = torch.conv2d(x, self.w1)\n"
+      "  b = torch.batch_norm(a, self.one, self.one, self.zero, self.one, False, 0.1, 1e-5, False)\n"
+      "  c = torch.sigmoid(b).flatten(1)\n"
+      "  return torch.linear(c, self.w2, self.b2)\n",
+      {{"w1", at::ones({2, 1, 3, 3}) / 9},
+       {"one", at::ones({2})},
+       {"zero", at::zeros({2})},
+       {"w2", at::ones({3, 72}) / 72},
+       {"b2", offsets}},
+      {1, 8, 8}, options);
+  at::Tensor labels = at::tensor(std::vector<std::int64_t>{1});
+  LossGame game(*network, network->select_taps("conv2d"), testing::random_images(*network, 1), {}, labels);
+  double expected = -offsets.to(at::kDouble).log_softmax(0)[1].item<double>();
+  EXPECT_NEAR(game.worth(at::zeros({1}, at::kLong), at::zeros({1, 2})).item<double>(), expected, 1e-6);
+}
+
+TEST(ShapleyOfNeurons, ALayerAndItsActivationAreOnePlayerEach) {
+  auto network = testing::zoo_network("lenet1", {1, 28, 28});
+  at::Tensor labels = at::tensor(std::vector<std::int64_t>{0});
+  LossGame game(*network, network->select_taps("conv*"), testing::random_images(*network, 1), {}, labels);
+  EXPECT_EQ(game.players(), 4 + 12);
+}
+
+TEST(ShapleyOfNeurons, StopBetweenMicroBatches) {
+  auto network = small_network(1);
+  at::Tensor labels = at::zeros({2}, at::kLong);
+  LossGame game(*network, network->select_taps("default"), testing::random_images(*network, 2), {}, labels);
+  request_interrupt(SIGINT);
+  EXPECT_EQ(testing::error_of([&] { game.worth(labels, at::ones({2, game.players()})); }), "interrupted");
+  EXPECT_EQ(testing::error_of([&] {
+              game.along(labels, at::ones({2, 1}, at::kDouble), at::ones({2, 1}, at::kDouble));
+            }),
+            "interrupted");
+  clear_interrupt();
 }
 
 TEST(ShapleyOfNeurons, RefuseWhatDoesNotFit) {

@@ -316,8 +316,8 @@ std::optional<LinearLayer> Executor::linear_layer(int tap) const {
 }
 
 bool Executor::Wish::operator<(const Wish& other) const {
-  return std::tie(taps, masks, form, inputs_of, fused, random) <
-         std::tie(other.taps, other.masks, other.form, other.inputs_of, other.fused, other.random);
+  return std::tie(taps, masks, form, inputs_of, fused, random, masks_at_end) <
+         std::tie(other.taps, other.masks, other.form, other.inputs_of, other.fused, other.random, other.masks_at_end);
 }
 
 bool Executor::fusible() const {
@@ -325,22 +325,34 @@ bool Executor::fusible() const {
   return !fuse(*graph, module_, {}).layers.empty();
 }
 
+Value* Executor::end_of(Node* layer, int tap) const {
+  auto axes = static_cast<std::int64_t>(taps_[static_cast<std::size_t>(tap)].shape.size()) + 1;
+  return end_of_layer(layer->output(0), module_, axes);
+}
+
+std::size_t Executor::end_of(int tap) const {
+  std::vector<Node*> nodes = top_level(*graph_);
+  Node* end = end_of(nodes[sites_[static_cast<std::size_t>(tap)].node], tap)->node();
+  return static_cast<std::size_t>(std::find(nodes.begin(), nodes.end(), end) - nodes.begin());
+}
+
 std::shared_ptr<const Plan> Executor::plan(const Wish& wish) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto& cached = plans_[wish];
   if (cached && cached->current()) return cached;
-  const auto& [taps, masks, form, inputs_of, fused, random] = wish;
+  const auto& [taps, masks, form, inputs_of, fused, random, masks_at_end] = wish;
   std::shared_ptr<Graph> graph = graph_->copy();
   std::vector<Node*> nodes = top_level(*graph);
-  std::map<int, Value*> value_of;  // a masked tap is observed after its mask
+  std::map<int, Value*> value_of;  // a tap that is masked where it is is observed after its mask
   for (int tap : taps) value_of[tap] = nodes[sites_[static_cast<std::size_t>(tap)].node]->output(0);
   for (int mask : masks) {
-    Node* node = nodes[sites_[static_cast<std::size_t>(mask)].node];
+    Node* layer = nodes[sites_[static_cast<std::size_t>(mask)].node];
+    Value* value = masks_at_end ? end_of(layer, mask) : layer->output(0);
     Value* factor = graph->insertInput(graph->inputs().size(), "mask" + std::to_string(mask));
-    Node* multiply = graph->create(c10::aten::mul, {node->output(0), factor}, 1);
-    multiply->insertAfter(node);
-    node->output(0)->replaceAllUsesAfterNodeWith(multiply, multiply->output());
-    value_of[mask] = multiply->output();
+    Node* multiply = graph->create(c10::aten::mul, {value, factor}, 1);
+    multiply->insertAfter(value->node());
+    value->replaceAllUsesAfterNodeWith(multiply, multiply->output());
+    if (value == layer->output(0)) value_of[mask] = multiply->output();
   }
   std::set<const Node*> means;
   for (int tap : taps) {

@@ -109,6 +109,7 @@ class Executor {
     std::vector<int> inputs_of;  // taps
     bool fused = false;          // by fused layers; not in the form `whole`, nor with masks
     bool random = false;         // dropout and its like draw from the RandomScope
+    bool masks_at_end = false;   // as in a request
     bool operator<(const Wish& other) const;
   };
   // Returns logits, the taps, then the inputs of the layers behind the taps `inputs_of`.
@@ -116,6 +117,8 @@ class Executor {
   // Whether there is anything to fuse.
   bool fusible() const;
   std::optional<LinearLayer> linear_layer(int tap) const;
+  // Where masks at the end of a layer act: a number that taps have in common whose masks are one.
+  std::size_t end_of(int tap) const;
   std::shared_ptr<const Plan> plan_for(const std::vector<Site>& sites);
   // How many tensors the graph itself gives, and a plan for some or all of them. REQUIRES any_output.
   std::size_t outputs() const { return whole_->outputs().size(); }
@@ -126,6 +129,7 @@ class Executor {
   Executor(const Executor& other, std::shared_ptr<torch::jit::Graph> graph);
   std::set<const torch::jit::Node*> fixed_layers() const;
   void find_taps();
+  torch::jit::Value* end_of(torch::jit::Node* layer, int tap) const;
   std::string name_of(const torch::jit::Node* node, const torch::jit::Value* weight) const;
   std::string onnx_node_of(const torch::jit::Node* node) const;
 

@@ -250,6 +250,68 @@ std::vector<std::int64_t> constant_integers(const Value* value) {
 
 }  // namespace
 
+namespace {
+
+bool is_activation(const Node* node) {
+  std::optional<LayerMatch> match = match_layer(node);
+  return match && match->kind == TapKind::activation;
+}
+
+// x · f(x), written as two operators: the product; null if it is something else.
+Node* gate_of(const Value* value) {
+  std::vector<Node*> readers;
+  for (const torch::jit::Use& use : value->uses()) readers.push_back(use.user);
+  if (readers.size() != 2) return nullptr;
+  for (bool swapped : {false, true}) {
+    Node* function = readers[swapped ? 1 : 0];
+    Node* product = readers[swapped ? 0 : 1];
+    bool gate = is_activation(function) && function->output()->uses().size() == 1 &&
+                function->output()->uses()[0].user == product && operator_name(product) == "mul";
+    if (gate) return product;
+  }
+  return nullptr;
+}
+
+// Whether the node's other operand is a number or a parameter that does not add axes.
+bool is_arithmetic_with_constant(const Node* node, const Value* value, const torch::jit::Module& module,
+                                 std::int64_t axes) {
+  static const std::set<std::string> kArithmetic = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"};
+  if (!one_of(operator_name(node), kArithmetic)) return false;
+  const Value* other = node->input(0) == value ? node->input(1) : node->input(0);
+  if (!is_parameter(other)) return false;
+  if (other->type()->cast<c10::TensorType>() == nullptr) return true;
+  std::string path = attribute_path(other);
+  at::Tensor parameter;
+  if (!path.empty()) {
+    parameter = attribute_at(module, path);
+  } else if (auto constant = torch::jit::toIValue(other); constant && constant->isTensor()) {
+    parameter = constant->toTensor();
+  }
+  return parameter.defined() && parameter.dim() <= axes;
+}
+
+// The step that takes the value as a whole and gives a value of the same shape; null if that is not what comes next.
+Node* own_step(const Value* value, const torch::jit::Module& module, std::int64_t axes) {
+  static const std::set<std::string> kSame = {
+      "batch_norm", "instance_norm", "layer_norm", "group_norm", "dropout",    "alpha_dropout", "feature_dropout",
+      "dropout_",   "threshold",     "contiguous", "clone",      "relu6_",     "hardtanh_",     "leaky_relu_",
+      "elu_",       "silu_",         "sigmoid_",   "tanh_",      "hardswish_", "hardsigmoid_"};
+  if (Node* gate = gate_of(value)) return gate;
+  if (value->uses().size() != 1) return nullptr;
+  Node* reader = value->uses()[0].user;
+  if (reader->owningBlock() != value->node()->owningBlock() || reader->outputs().size() != 1) return nullptr;
+  if (is_arithmetic_with_constant(reader, value, module, axes)) return reader;
+  bool same = reader->input(0) == value && (is_activation(reader) || one_of(operator_name(reader), kSame));
+  return same ? reader : nullptr;
+}
+
+}  // namespace
+
+Value* end_of_layer(Value* value, const torch::jit::Module& module, std::int64_t axes) {
+  while (Node* step = own_step(value, module, axes)) value = step->output();
+  return value;
+}
+
 Value* layer_input(Node* node) {
   Node* product = product_of(node);
   auto operands = operands_of(product);

@@ -50,6 +50,11 @@ struct LayerMatch {
 // Whether the node's output is one to tap. Of a matrix product followed by the addition of a bias it is the sum's.
 std::optional<LayerMatch> match_layer(const torch::jit::Node* node);
 
+// Follows what a layer gives through the steps that are its own and keep its shape: normalisation, activation
+// functions, dropout, arithmetic with constants and parameters, a gate x · f(x). It ends where another value comes in,
+// such as that of a shortcut, or where several read it. `axes`: how many it has.
+torch::jit::Value* end_of_layer(torch::jit::Value* value, const torch::jit::Module& module, std::int64_t axes);
+
 // Of a node that match_layer calls a layer: the value that its weight is applied to.
 torch::jit::Value* layer_input(torch::jit::Node* node);
 // The same layer as arithmetic, with its weight from the module; none if it is of a kind not known here.

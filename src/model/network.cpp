@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <set>
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
@@ -254,6 +255,15 @@ const NetworkInfo& Network::info() const {
 const ModelCard& Network::card() const {
   return impl_->card;
 }
+std::vector<int> Network::taps_with_own_end(const std::vector<int>& taps) const {
+  std::set<std::size_t> ends;
+  std::vector<int> result;
+  for (int tap : taps) {
+    if (ends.insert(impl_->executor->end_of(tap)).second) result.push_back(tap);
+  }
+  return result;
+}
+
 std::optional<LinearLayer> Network::linear_layer(int tap) const {
   std::optional<LinearLayer> layer = impl_->executor->linear_layer(tap);
   if (layer && layer->weight.size(0) != impl_->taps.at(static_cast<std::size_t>(tap)).neurons()) return std::nullopt;

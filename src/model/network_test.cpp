@@ -106,6 +106,52 @@ TEST(Network, MaskOfOnesChangesNothingAndOfZeroSilences) {
   EXPECT_NE(error_of([&] { network->run(images, masked); }).find("mask of 'conv1'"), std::string::npos);
 }
 
+// Behind a batch norm whose offsets are not zero and a sigmoid, whose value at zero is not zero; and in front of a
+// shortcut, which is not the layer's own.
+TEST(Network, MasksAtTheEndSwitchALayerOff) {
+  at::manual_seed(2);
+  auto network = scripted(R"(
+    def forward(self, x):
+        a = torch.conv2d(x, self.a_weight, None, [1, 1], [1, 1])
+        b = torch.batch_norm(a, self.scale, self.offset, self.mean, self.variance, False, 0.1, 1e-5, False)
+        c = torch.sigmoid(b)
+        d = torch.conv2d(c, self.d_weight, None, [1, 1], [1, 1]) * 2 + self.shift
+        e = d * torch.sigmoid(d)
+        return torch.mean(torch.relu(e + c), [2, 3])
+  )",
+                          {{"a_weight", at::randn({4, 3, 3, 3})},
+                           {"d_weight", at::randn({4, 4, 3, 3})},
+                           {"scale", at::rand({4}) + 1},
+                           {"offset", at::rand({4}) + 1},
+                           {"mean", at::zeros({4})},
+                           {"variance", at::ones({4})},
+                           {"shift", at::ones({4, 1, 1})}});
+  at::Tensor images = random_images(*network, 5);
+  auto only = [&](const char* name) { return network->select_taps(name)[0]; };
+  Request plain;
+  plain.taps = {only("a"), only("a/sigmoid"), only("d")};
+  plain.form = TapForm::full;
+  Outputs whole = network->run(images, plain);
+  Request off = plain;
+  off.masks_at_end = true;
+  off.masks = {{only("a"), at::zeros({4})}};
+  Outputs without_a = network->run(images, off);
+  EXPECT_TRUE(at::equal(without_a.taps[0], whole.taps[0])) << "the tap stands in front of the mask";
+  EXPECT_TRUE(at::equal(without_a.taps[2], at::zeros_like(without_a.taps[2])));
+  off.masks = {{only("d"), at::zeros({4})}};
+  Outputs without_d = network->run(images, off);
+  at::Tensor rest = whole.taps[1].relu().mean(std::vector<std::int64_t>{2, 3});
+  EXPECT_TRUE(at::allclose(without_d.logits, rest, 1e-5, 1e-6)) << "what is left is the shortcut";
+  // Where they are, masks leave what BN and sigmoid make of zero.
+  off.masks = {{only("a"), at::zeros({4})}};
+  off.masks_at_end = false;
+  EXPECT_GT(network->run(images, off).taps[1].min().item<double>(), 0.5);
+  // A layer and its activation function are one.
+  EXPECT_EQ(network->taps_with_own_end(network->select_taps("all")).size(), 4U);  // a, d, the gate's function, the last activation
+  std::vector<int> convolutions = zoo_network("lenet5")->select_taps("conv*");
+  EXPECT_EQ(zoo_network("lenet5")->taps_with_own_end(convolutions), zoo_network("lenet5")->select_taps("conv1,conv2"));
+}
+
 TEST(Network, InputGradientMatchesFiniteDifferences) {
   at::manual_seed(1);
   auto network = zoo_network("lenet5");

@@ -8,6 +8,7 @@
 
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
+#include "galvani/base/interrupt.h"
 #include "galvani/base/log.h"
 #include "model/graph_tools.h"
 #include "model/limits.h"
@@ -87,8 +88,8 @@ class Run {
                                   : request.form == TapForm::neurons ? Executor::Form::means
                                                                      : Executor::Form::whole_final;
     means_ = form_of_taps == Executor::Form::means;
-    plan_ = impl.executor->plan(
-        {request.taps, masked, form_of_taps, request.layer_inputs, form.fused, request.random.has_value()});
+    plan_ = impl.executor->plan({request.taps, masked, form_of_taps, request.layer_inputs, form.fused,
+                                 request.random.has_value(), request.masks_at_end});
     outputs_.logits = at::empty({n_, impl.info.classes});
     if (request.objective)
       outputs_.objective = at::empty(request.objectives > 0 ? at::IntArrayRef({n_, request.objectives}) : n_);
@@ -152,6 +153,7 @@ class Run {
   const Tap& tap_at(int index) const { return impl_.taps.at(static_cast<std::size_t>(index)); }
 
   void run_piece(std::int64_t first, std::int64_t count, std::vector<at::Tensor>& kept) {
+    if (request_.interruptible) check_interrupt();
     if (request_.objective) {
       Outputs part = differentiate(first, count);
       at::NoGradGuard no_grad;

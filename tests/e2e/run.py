@@ -2904,6 +2904,31 @@ def _(w):
     w.refused(2, *EXCITED, "-q", "--change", "noise:eps=1/1000", names="less than one step")
 
 
+@check("excite: estimators are documented with the defaults they have")
+def _(w):
+    text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "deepsensor.md").read_text()
+    listed = {e["name"]: {o["name"]: o["default"] for o in e["options"]} for e in json.loads(w.done("excite", "--list", "--json").out)["estimators"]}
+    documented = re.findall(r"^\| `(exact|permutation|regression|path)(?::([^`]*))?`", text, re.M)
+    expect_equal({name for name, _ in documented}, set(listed), "the estimators")
+    for name, options in documented:
+        told = {key: float(value) for key, value in (option.split("=") for option in options.split(",") if option)}
+        expect_equal(told, {key: float(value) for key, value in listed[name].items()}, f"the defaults of {name}")
+
+
+@check("excite stops soon when it is asked to")
+def _(w):
+    # Minutes of work.
+    command = [w.binary, *map(str, EXCITED[:-1]), "permutation:pairs=20000"]
+    process = subprocess.Popen(command, cwd=w.folder, env=w.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(3)
+    expect_equal(process.poll(), None, "it ended before")
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    expect_equal(process.returncode, 130, "the exit code")
+    expect(time.monotonic() - begun < 2, f"it took {time.monotonic() - begun:.1f} s")
+
+
 @check("fuzz by swarms and genetic search")
 def _(w):
     listed = w.done("fuzz", "--list").out

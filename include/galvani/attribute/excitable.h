@@ -20,8 +20,9 @@ class LossGame : public Game {
  public:
   // inputs [N, ...] as Network::run takes them, labels [N] int64. `originals` likewise, or undefined: then a coalition
   // is worth the loss on the input alone. Values are linear in games, so those of a change are those of the changed
-  // input less those of the original.
-  LossGame(Network& network, std::vector<int> taps, at::Tensor inputs, at::Tensor originals, at::Tensor labels);
+  // input less those of the original. Of taps that are switched off at one place, such as a layer and its activation
+  // function, the first counts.
+  LossGame(Network& network, const std::vector<int>& taps, at::Tensor inputs, at::Tensor originals, at::Tensor labels);
 
   std::int64_t size() const override { return inputs_.size(0); }
   std::int64_t players() const override { return layout_.neurons; }

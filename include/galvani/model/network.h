@@ -146,6 +146,10 @@ struct Request {
   TapForm form = TapForm::neurons;
   std::vector<int> layer_inputs;  // taps whose layer's input is wanted, in full; each must have a linear_layer
   std::vector<Mask> masks;
+  // Masks act on what a layer says when it is finished: behind the batch norm, the activation function and the
+  // arithmetic with constants that alone read it, so that a factor of zero switches a neuron off. A tap is still what
+  // it was.
+  bool masks_at_end = false;
   Objective objective;          // if set, its sum is differentiated
   std::int64_t objectives = 0;  // K, if the objective gives [B, K]: each is differentiated, after one forward pass
   bool input_gradient = false;
@@ -158,6 +162,7 @@ struct Request {
   // groups; a group larger than that is cut into pieces, which one worker takes in order. REQUIRES N % group == 0.
   std::int64_t group = 1;
   std::optional<RandomLayers> random;  // absent: dropout does nothing, noise is that of seed 0
+  bool interruptible = false;          // Error(interrupted) between micro-batches once somebody asked to stop
 };
 
 // How Network::apply runs.
@@ -197,6 +202,8 @@ class Network {
 
   // The layer whose output is this tap; none for activations and operators other than a convolution or dense layer.
   std::optional<LinearLayer> linear_layer(int tap) const;
+  // Those taps whose masks at the end act at places of their own: a layer, but not its activation function once more.
+  std::vector<int> taps_with_own_end(const std::vector<int>& taps) const;
 
   // Looks once more at what the outputs are, on the first inputs that the network is to run on: probabilities that
   // neither the graph nor noise gave away. Nothing happens where that is settled.

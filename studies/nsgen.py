@@ -177,9 +177,10 @@ class Measurements:
         return {key: said[key] for key in ("kept_faults", "outputs", "rft", "fre", "classes", "oi", "faults", "distinct_faults", "valid",
                                            "seconds", "covered", "coverable", "passes", "iterations")}
 
-    def nsgen(self, subject, name, option, *budget):
-        tau = self.calibrated(subject, option)["tau"]
-        return self.campaign(subject, name, f"{self.guide(subject, option)},tau={tau!r}", *budget)
+    def nsgen(self, subject, name, option, *budget, threshold_of=None):
+        """With the threshold that was calibrated for these options of paths, or for those of `threshold_of`."""
+        tau = self.calibrated(subject, option if threshold_of is None else threshold_of)["tau"]
+        return {**self.campaign(subject, name, f"{self.guide(subject, option)},tau={tau!r}", *budget), "tau": tau}
 
     # Tables 3 and 4: as many picks for every guide.
     def guides(self, subject):
@@ -202,11 +203,15 @@ class Measurements:
         return {**found, "nsgen": self.nsgen(subject, "outputs-nsgen", "", *budget),
                 "label alone": self.nsgen(subject, "outputs-label", VARIANTS["label alone"], *budget)}
 
-    # Table 11, and how much of NSGen is that the label changed.
+    # Table 11, and how much of NSGen is that the label changed: with a threshold of its own, and with NSGen's.
     def variants(self, subject):
         budget = ("--iterations", subject.amounts.iterations)
-        found = {name: self.nsgen(subject, f"variant-{option}".replace("=", "-"), option, *budget) for name, option in VARIANTS.items()}
-        return {"nsgen": self.nsgen(subject, "guide-nsgen", "", *budget), **found}
+        found = {"nsgen": self.nsgen(subject, "guide-nsgen", "", *budget)}
+        for name, option in VARIANTS.items():
+            step = f"variant-{option}".replace("=", "-")
+            found[name] = self.nsgen(subject, step, option, *budget)
+            found[nsgen_results.fixed(name)] = self.nsgen(subject, f"{step}-fixed", option, *budget, threshold_of="")
+        return found
 
     # Table 5.
     def encoders(self, subject):

@@ -11,6 +11,10 @@ PARTS = {"setting": "Setting", "guides": "Guides (tables 3 and 4)", "equal_time"
 COLUMNS = ["guide", ">faults / outputs", ">RFT", ">FRE (s)", ">#Classes", ">OI", ">all faults", ">mutants", ">passes"]
 
 
+# Above the table of variants.
+THRESHOLDS = """Rows "at fixed threshold" keep the threshold of NSGen as a whole, so that nothing changes but what is left out; each of the others has a
+threshold that was calibrated for it.
+"""
 STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}  # of 95%, by the number of values
 
 
@@ -18,6 +22,11 @@ def spread(values, digits=0):
     """The mean, and half of its 95% interval by Student's t."""
     half = f" ± {STUDENT[len(values)] * statistics.stdev(values) / len(values) ** 0.5:,.{digits}f}" if len(values) > 1 else ""
     return f"{statistics.mean(values):,.{digits}f}{half}"
+
+
+def fixed(variant):
+    """The name of a variant that keeps the threshold of NSGen."""
+    return f"{variant} at fixed threshold"
 
 
 def row(name, runs):
@@ -203,9 +212,9 @@ def write(study, output, scale, found, missing):
         compared(study, "time", found["equal_time"], "random") + compared(study, "time", found["equal_time"], "label alone"),
         "equal_outputs": campaigns(found["equal_outputs"]) + compared(study, "outputs", found["equal_outputs"], "nlc") +
         compared(study, "outputs", found["equal_outputs"], "random") + compared(study, "outputs", found["equal_outputs"], "label alone"),
-        "variants": campaigns(found["variants"], "variant") + "".join(
-            compared(study, "variants", found["variants"], variant)
-            for variant in ("label alone", "neurons alone", "without words", "without choice")),
+        "variants": THRESHOLDS + campaigns(found["variants"], "variant") + "".join(
+            compared(study, "variants", found["variants"], case)
+            for variant in ("label alone", "neurons alone", "without words", "without choice") for case in (variant, fixed(variant))),
         "encoders": campaigns(found["encoders"], "encoder"), "layers": campaigns(found["layers"], "layers"),
         "labels": campaigns(found["labels"], "labels"), "thresholds": thresholds(found["thresholds"]), "counts": counts(found["counts"]),
         "repaired": repaired(found["repaired"]), "map": map_table(found["map"]), "captioner": captioner(found["captioner"])}

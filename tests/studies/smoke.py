@@ -111,6 +111,18 @@ def check_deepsensor(folder):
     expect(abs(passes["swarm-loss"] / passes["deepsensor"] - 1) < 0.25, f"passes are not equal: {passes}")
 
 
+def check_nsgen(folder):
+    thresholds = {}
+    for row in csv.DictReader((folder / "nsgen.csv").open()):
+        if row["table"] == "variants" and row["measure"] == "tau":
+            thresholds[row["case"]] = float(row["value"])
+    fixed = {case for case in thresholds if case.endswith(" at fixed threshold")}
+    own = set(thresholds) - fixed - {"nsgen"}
+    expect(own and fixed == {f"{case} at fixed threshold" for case in own}, f"the variants at both thresholds: {sorted(thresholds)}")
+    expect({thresholds[case] for case in fixed} == {thresholds["nsgen"]}, f"a fixed threshold is not NSGen's: {thresholds}")
+    expect(any(thresholds[case] != thresholds["nsgen"] for case in own), f"no variant has a threshold of its own: {thresholds}")
+
+
 def check_cagfuzz(folder):
     text = (folder / "cagfuzz.md").read_text()
     for name in ("setting", "errors", "campaigns", "transfer", "retrained", "continued"):
@@ -147,7 +159,7 @@ def check_part(name, galvani, folder):
     expect(all((results / file).read_bytes() == content for file, content in before.items()), f"{name}: a part wrote over the whole")
 
 
-CHECKS = {"cagfuzz": check_cagfuzz, "deepsensor": check_deepsensor, "nss": check_nss, "revisiting": check_revisiting}
+CHECKS = {"cagfuzz": check_cagfuzz, "deepsensor": check_deepsensor, "nsgen": check_nsgen, "nss": check_nss, "revisiting": check_revisiting}
 
 
 def check(name, galvani, folder):

@@ -35,8 +35,8 @@ class GraphWriter {
   // `value` must exist.
   void output(const std::string& value, at::ScalarType type, const std::vector<std::int64_t>& shape,
               const std::vector<std::string>& open);
-  // A node whose one output has its name: value_of(name).
-  ::onnx::NodeProto& node(const std::string& type, const std::string& name, const std::vector<std::string>& inputs);
+  // A node of a layer, whose one output has its name: value_of(layer).
+  ::onnx::NodeProto& node(const std::string& type, const std::string& layer, const std::vector<std::string>& inputs);
   // Initialisers are the weights and nothing else; settings that ONNX wants as tensors are Constant nodes. All give
   // back their name.
   std::string weight(const std::string& name, const at::Tensor& value);

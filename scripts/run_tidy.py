@@ -164,7 +164,7 @@ def in_order(headers):
 def header_units(sources):
     """(name, headers, compile command) of every room and top folder; the command is that of a source nearby."""
     rooms = {}
-    for name in subprocess.run(["git", "ls-files", "*.h"], cwd=ROOT, capture_output=True, text=True).stdout.split():
+    for name in subprocess.check_output(["git", "ls-files", "*.h"], cwd=ROOT, text=True).split():
         parts = pathlib.Path(name).parts
         room = parts[2] if parts[0] == "include" else parts[1] if parts[0] == "src" else parts[0]
         if "stub" not in parts:

@@ -89,7 +89,7 @@ std::int64_t parse_top(const std::string& text, std::int64_t pool) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(pool) * value / 100 + 1e-9));
 }
 
-// What is taken where nothing is said, by what is given: the best of docs/results/nss.md.
+// What is taken where nothing is said, by what is given: first by rank in the pools of docs/results/nss.md.
 std::vector<Spec> chosen_selectors(const SelectFlags& flags) {
   if (!flags.by.empty()) return Spec::parse_list(flags.by);
   bool alone = flags.train.empty() && flags.originals.empty();
@@ -103,8 +103,8 @@ void say_what_was_chosen(const SelectFlags& flags) {
     if (!flags.train.empty()) chosen += ", the training data";
     if (!flags.originals.empty()) chosen += ", the originals";
   }
-  log::info("selecting by {}, the best in our study of what was given{}; --by takes others, see --list", chosen,
-            flags.train.empty() ? " (training data, --train, would find more)" : "");
+  log::info("selecting by {}, the default for what was given{}; --by takes others, see --list", chosen,
+            flags.train.empty() ? " (training data, --train, may find more)" : "");
 }
 
 // What goes wrong must do so before anything is read.

@@ -2535,11 +2535,11 @@ def _(w):
 @check("select takes what it says where nothing is said, and the same seed gives the same picks")
 def _(w):
     out = w.done("select", "eight.onnx", *POOL)
-    expect("selecting by nns" in out.err and "--train, would find more" in out.err and "10 of 200 images by nns" in out.out, out)
+    expect("selecting by nns" in out.err and "--train, may find more" in out.err and "10 of 200 images by nns" in out.out, out)
     out = w.done("select", "eight.onnx", *POOL, "--train", "digits:train[0:300]", "--originals", "digits:test[0:200]")
-    expect("selecting by fused" in out.err and "similar inputs of the pool, the training data, the originals, the best" in out.err, out.err)
+    expect("selecting by fused" in out.err and "similar inputs of the pool, the training data, the originals, the default" in out.err, out.err)
     out = w.done("select", "eight.onnx", *POOL, "--originals", "digits:test[0:200]")
-    expect("selecting by fused" in out.err and "--train, would find more" in out.err, out.err)
+    expect("selecting by fused" in out.err and "--train, may find more" in out.err, out.err)
     for by in ("nss", "nss:find=nss:only=blur,k=5", "random", "mc-dropout:samples=4"):
         one, two, other = (selection(w, *POOL, "--by", by, "--seed", seed, "--threads", threads)["selectors"][0]["picks"]
                            for seed, threads in ((1, 1), (1, 2), (2, 2)))

@@ -49,12 +49,6 @@ SHORTER = {
     "repair": "--epochs 1 --attacked 20",
 }
 
-# Examples that fail today, and what their error says. One that works is an error, so that it leaves the table.
-KNOWN = {
-    # The pattern takes conv1/relu beside conv1, and the exact values are of 16 neurons at most.
-    "excite lenet1.onnx --data mnist:test --taps 'conv*' --by path --against exact": "too many",
-}
-
 
 # --- the commands
 
@@ -226,11 +220,8 @@ def run_command(w, files, command):
         output = w / words[words.index("-o") + 1]
         shutil.rmtree(output) if output.is_dir() else output.unlink(missing_ok=True)
     result = w.run(*words)
-    if command in KNOWN:
-        expect(result.code != 0 and KNOWN[command] in result.err, f"is of the table KNOWN, but ends with {result.code}: {result.err[-300:]}")
-    else:
-        allowed = (0, 1) if "--fail-if" in words else (0,)
-        expect(result.code in allowed, f"exit code {result.code} of {shlex.join(['galvani', *words])}\n        {result.err.strip()[-600:]}")
+    allowed = (0, 1) if "--fail-if" in words else (0,)
+    expect(result.code in allowed, f"exit code {result.code} of {shlex.join(['galvani', *words])}\n        {result.err.strip()[-600:]}")
 
 
 def away(w):
@@ -265,9 +256,9 @@ def run_all(w, files, folder, options):
                 print(f"FAILED  {place}: {command}\n        {problem}", flush=True)
         shutil.rmtree(w.folder)
     shown = [command for commands in places.values() for command in commands]
-    stale = [start for start in SHORTER if not any(command.startswith(start) for command in shown)] + sorted(set(KNOWN) - set(shown))
+    stale = [start for start in SHORTER if not any(command.startswith(start) for command in shown)]
     for entry in stale:
-        print(f"FAILED  of a table here, but nowhere shown: {entry}")
+        print(f"FAILED  in the table SHORTER, but nowhere shown: {entry}")
     print(f"{ran} commands ran, {failed} failed; {skipped} need the network")
     return 1 if failed or stale or not ran else 0
 

@@ -181,7 +181,12 @@ void cluster(const Common& common, const FaultsFlags& flags, const CampaignReade
 }
 
 fs::path minimised_folder(const FaultsFlags& flags) {
-  return fs::path(flags.folder) / "minimised";
+  fs::path folder = fs::path(flags.folder) / "minimised";
+  // A campaign may come from a stranger, who must not choose what is written.
+  std::error_code error;
+  if (fs::is_symlink(folder, error))
+    bad_input("{}: is a symbolic link, which no campaign makes; remove it", folder.string());
+  return folder;
 }
 
 void minimise(const Common& common, const FaultsFlags& flags, const CampaignReader& reader) {

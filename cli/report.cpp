@@ -23,6 +23,10 @@ struct ReportFlags {
   GateFlags gates;
 };
 
+std::filesystem::path page_in(const std::string& folder) {
+  return std::filesystem::path(folder) / "report.html";
+}
+
 Figures figures_of(const Page& page) {
   auto n = [](auto count) { return static_cast<double>(count); };
   return {{"faults", n(page.faults)},
@@ -34,8 +38,8 @@ Figures figures_of(const Page& page) {
 void run(Common& common, const ReportFlags& flags) {
   flags.gates.check(names_of(figures_of(Page())));
   CampaignReader reader(flags.folder);
-  std::filesystem::path output = flags.output;
-  if (flags.output.empty()) output = std::filesystem::path(flags.folder) / "report.html";
+  bool inside = flags.output.empty();
+  std::filesystem::path output = inside ? page_in(flags.folder) : std::filesystem::path(flags.output);
   std::unique_ptr<Network> network;
   try {
     network = load_campaign_model(reader.record());
@@ -45,7 +49,11 @@ void run(Common& common, const ReportFlags& flags) {
   PageOptions options = flags.page;
   options.network = network.get();
   Page page = make_page(reader, options);
-  write_file(output, page.html);
+  if (inside) {
+    write_over(output, page.html);
+  } else {
+    write_file(output, page.html);
+  }
   if (common.json) {
     common.give({{"page", output.string()},
                  {"bytes", page.html.size()},
@@ -70,7 +78,7 @@ void add_report_verb(Verb& app, Common& common) {
                          "  galvani report run1 -o page.html --most 500");
   runs_models(verb, common, [flags] {
     Confinement wall{{}, {flags->output, flags->gates.junit}};
-    if (flags->output.empty() && holds_campaign(flags->folder)) wall.files.emplace_back(flags->folder + "/report.html");
+    if (flags->output.empty() && holds_campaign(flags->folder)) wall.places.push_back(page_in(flags->folder));
     return wall;
   });
   verb.add_option("run", flags->folder, "the campaign's folder").required();

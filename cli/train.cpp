@@ -37,6 +37,7 @@ struct TrainFlags {
   double underfit = 0;
   std::int64_t overfit = 0;
   bool list = false;
+  bool force = false;
 };
 
 std::unique_ptr<Network> start_network(const TrainFlags& flags, const Dataset& data, const Dataset& test,
@@ -101,6 +102,10 @@ void run(const Common& common, TrainFlags& flags) {
   if (flags.list) return list_components(common);
   if (flags.architecture.empty() || flags.data.empty() || flags.output.empty())
     bad_usage("train needs an architecture, --data and -o; try 'galvani train lenet5 --data digits -o lenet5.onnx'");
+  // Until it is finished a training leaves a checkpoint, but no model.
+  std::error_code error;
+  if (!flags.force && std::filesystem::is_regular_file(flags.output, error))
+    bad_usage("{}: exists already; choose another file with -o, or replace it with --force", flags.output);
   TrainOptions& options = flags.options;
   options.seed = common.seed;
   Dataset data = load_data(flags.data, "train");
@@ -188,7 +193,8 @@ void add_train_verb(Verb& app, Common& common) {
                   "architecture such as lenet5 or resnet20:shortcut=B, or a model file");
   verb.add_option("--data", flags->data, "data to train on (a bare name means its train split)");
   verb.add_option("--test", flags->test, "data to measure on (default: the test split, or a tenth held out)");
-  verb.add_option("-o,--output", flags->output, "model file to write");
+  verb.add_option("-o,--output", flags->output, "model file to write; one that exists is refused");
+  verb.add_flag("--force", flags->force, "replace the model file if it exists");
   verb.add_option("--epochs", options.epochs, "passes over the data").show_default().check(Range(0, 100000));
   verb.add_option("--batch", options.batch, "images per step").show_default().check(Range(1, 65536));
   verb.add_option("--micro-batch", options.micro_batch, "images per worker and batch-norm statistic")

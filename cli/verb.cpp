@@ -39,7 +39,7 @@ void start_workers(const Common& common) {
 }
 
 void raise_wall(Confinement wanted) {
-  for (auto* paths : {&wanted.files, &wanted.folders})
+  for (auto* paths : {&wanted.files, &wanted.places, &wanted.folders})
     paths->erase(std::remove(paths->begin(), paths->end(), std::filesystem::path()), paths->end());
   wanted.folders.push_back(cache_folder());
   if (Crew* all = crew(); all != nullptr && !all->folder().empty()) wanted.folders.push_back(all->folder());
@@ -100,6 +100,7 @@ void runs_models(Verb& verb, Common& common, std::function<Confinement()> output
     for (const auto& file : wanted.files) {
       if (!file.empty()) check_output(file);
     }
+    for (const auto& place : wanted.places) check_output(place, Writes::over);
     // Before there are threads, which the wall would not surround.
     if (common.taker == nullptr) raise_wall(std::move(wanted));
     start_workers(common);

@@ -111,7 +111,9 @@ class Study:
             self._clear(self.work / (name + output))
         begun.write_text(json.dumps(asked))
         start = time.monotonic()
-        result = self._run([*command, "--json", "-q", "--threads", str(self.threads)])
+        # A step that was stopped may have written its model already.
+        again = ["--force"] if verb == "train" else []
+        result = self._run([*command, *again, "--json", "-q", "--threads", str(self.threads)])
         seconds = time.monotonic() - start
         if self._files(read) != files:
             raise StudyError(f"{name}: a file that it reads was written meanwhile; the study has to wait for the step that makes it")

@@ -106,11 +106,11 @@ Confined confine(const Confinement& confinement) {
     if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
       allow(ruleset, file, open_only);
   }
-  courier::start(confinement.files, confinement.folders, made);
+  courier::start(confinement.files, confinement.places, confinement.folders, made);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) failed("giving up privileges");
   if (::syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) failed("applying rules");
   return {true, fmt::format("Landlock {}: writes beneath {} folders and {} outputs, no programs{}", version,
-                            confinement.folders.size(), confinement.files.size(),
+                            confinement.folders.size(), confinement.files.size() + confinement.places.size(),
                             rules.network != 0 ? ", no network" : "; this kernel cannot close the network")};
 }
 

@@ -130,6 +130,21 @@ TEST(Confine, OutputsAreWrittenByTheCourier) {
   EXPECT_EQ(left, 3U) << "something in the making was left behind";
 }
 
+TEST(Confine, TheCourierWritesOverLinksInPlaces) {
+  TemporaryFolder place;
+  write_file(place / "theirs", "theirs");
+  fs::create_symlink("theirs", place / "page");
+  EXPECT_CONFINED(0, (Confinement{{}, {}, {place / "page"}}), [&] {
+    // However it asks: the courier knows what the name is for.
+    write_over(place / "page", "first");
+    write_file(place / "page", "second");
+    return 0;
+  });
+  EXPECT_EQ(read_file(place / "theirs"), "theirs");
+  EXPECT_FALSE(fs::is_symlink(place / "page"));
+  EXPECT_EQ(read_file(place / "page"), "second");
+}
+
 TEST(Confine, AnOutputIsRemovedByTheCourier) {
   TemporaryFolder place;
   write_file(place / "checkpoint", "x");

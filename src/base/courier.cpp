@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "galvani/base/error.h"
 #include "galvani/base/output_file.h"
@@ -28,6 +29,11 @@ struct Letter {
   std::size_t index;
 };
 
+struct Output {
+  fs::path path;
+  Writes writes;
+};
+
 struct Reply {
   bool good;
   char reason[1000];  // if not good
@@ -36,7 +42,7 @@ struct Reply {
 // The confined process's end.
 struct Line {
   int socket = -1;
-  std::vector<fs::path> files;    // absolute
+  std::vector<Output> files;      // absolute
   std::vector<fs::path> folders;  // absolute
 };
 Line line;
@@ -88,7 +94,7 @@ int receive_reply(Reply& reply) {
 }
 
 // The courier's whole life. It ends with the process it serves, which closes the socket.
-[[noreturn]] void serve(int socket, const std::vector<fs::path>& files, const std::vector<fs::path>& made) {
+[[noreturn]] void serve(int socket, const std::vector<Output>& files, const std::vector<fs::path>& made) {
   // What is meant for the process it serves must not end the courier first.
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP}) ::signal(signal, SIG_IGN);
@@ -105,9 +111,9 @@ int receive_reply(Reply& reply) {
       if (letter.index >= files.size()) fail(ErrorCode::internal, "there is no such output");
       std::unique_ptr<OutputFile>& file = open[letter.index];
       if (letter.order == Order::remove) {
-        fs::remove(files[letter.index]);
+        fs::remove(files[letter.index].path);
       } else if (letter.order == Order::open) {
-        file = std::make_unique<OutputFile>(files[letter.index]);
+        file = std::make_unique<OutputFile>(files[letter.index].path, files[letter.index].writes);
         fd = file->descriptor();
       } else {
         if (letter.order == Order::commit && file) file->commit();
@@ -137,13 +143,14 @@ int ask(Order order, std::size_t index, const fs::path& path) {
 
 }  // namespace
 
-void start(const std::vector<fs::path>& files, const std::vector<fs::path>& folders,
-           const std::vector<fs::path>& made) {
-  if (files.empty() && made.empty()) return;
+void start(const std::vector<fs::path>& files, const std::vector<fs::path>& places,
+           const std::vector<fs::path>& folders, const std::vector<fs::path>& made) {
+  if (files.empty() && places.empty() && made.empty()) return;
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     fail(ErrorCode::environment, "no socket to be had: {}", std::strerror(errno));
-  for (const fs::path& file : files) line.files.push_back(full_path(file));
+  for (const fs::path& file : files) line.files.push_back({full_path(file), Writes::through});
+  for (const fs::path& place : places) line.files.push_back({full_path(place), Writes::over});
   for (const fs::path& folder : folders) line.folders.push_back(full_path(folder));
   pid_t child = ::fork();
   if (child < 0) fail(ErrorCode::environment, "no process to be had: {}", std::strerror(errno));
@@ -152,7 +159,7 @@ void start(const std::vector<fs::path>& files, const std::vector<fs::path>& fold
     pid_t grandchild = ::fork();
     if (grandchild != 0) ::_exit(grandchild < 0 ? 1 : 0);
     ::close(ends[0]);
-    serve(ends[1], files, made);
+    serve(ends[1], line.files, made);
   }
   ::close(ends[1]);
   line.socket = ends[0];
@@ -173,7 +180,8 @@ std::optional<std::size_t> index_of(const fs::path& path) {
     return in_folder == folder.end() || (*in_folder).empty();
   };
   if (std::any_of(line.folders.begin(), line.folders.end(), inside)) return std::nullopt;
-  auto found = std::find(line.files.begin(), line.files.end(), wanted);
+  auto found =
+      std::find_if(line.files.begin(), line.files.end(), [&](const Output& file) { return file.path == wanted; });
   if (found == line.files.end()) return std::nullopt;
   return static_cast<std::size_t>(found - line.files.begin());
 }
@@ -195,7 +203,7 @@ std::unique_ptr<Parcel> Parcel::begin(const fs::path& path) {
 Parcel::~Parcel() {
   if (!open_) return;
   try {
-    ask(Order::discard, index_, line.files[index_]);
+    ask(Order::discard, index_, line.files[index_].path);
   } catch (const Error&) {
     // The courier is gone, and what it had in the making with it.
   }
@@ -203,7 +211,7 @@ Parcel::~Parcel() {
 
 void Parcel::commit() {
   open_ = false;
-  ask(Order::commit, index_, line.files[index_]);
+  ask(Order::commit, index_, line.files[index_].path);
 }
 
 }  // namespace galvani::courier

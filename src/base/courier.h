@@ -9,10 +9,11 @@
 
 namespace galvani::courier {
 
-// `files`: what it may write. `folders`: what the confined process writes itself. `made`: folders that were made for
-// it, outermost first; the courier removes those that are still empty when the process ends.
-void start(const std::vector<std::filesystem::path>& files, const std::vector<std::filesystem::path>& folders,
-           const std::vector<std::filesystem::path>& made);
+// `files`: what it may write; `places`: what it may write over. `folders`: what the confined process writes itself.
+// `made`: folders that were made for it, outermost first; the courier removes those that are still empty when the
+// process ends.
+void start(const std::vector<std::filesystem::path>& files, const std::vector<std::filesystem::path>& places,
+           const std::vector<std::filesystem::path>& folders, const std::vector<std::filesystem::path>& made);
 
 // Removes one of the outputs. False: it is not the courier's to remove.
 bool remove(const std::filesystem::path& path);

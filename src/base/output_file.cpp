@@ -52,9 +52,25 @@ void OutputFile::failed() const {
   fail(ErrorCode::environment, "{}: cannot be written: {}", path_.string(), std::strerror(errno));
 }
 
-OutputFile::OutputFile(const fs::path& wanted) : path_(leads() ? wanted : fs::path("/dev/null")) {
+OutputFile::OutputFile(const fs::path& wanted, Writes writes) : path_(leads() ? wanted : fs::path("/dev/null")) {
+  if (path_.empty()) fail(ErrorCode::environment, "the name of a file to write is empty");
+  fs::path at = writes == Writes::over && leads() ? path_ : follow();
+  if (at.empty()) return;
+  if ((parcel_ = courier::Parcel::begin(path_))) {
+    fd_ = parcel_->descriptor();
+    return;
+  }
+  target_ = folder_of(at) / at.filename();
+  struct stat status {};
+  if (::lstat(target_.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) open_as_it_is(status.st_mode);
+    if (S_ISREG(status.st_mode)) mode_ = status.st_mode & 0777U;
+  }
+  open_temporary();
+}
+
+fs::path OutputFile::follow() {
   const fs::path& path = path_;
-  if (path.empty()) fail(ErrorCode::environment, "the name of a file to write is empty");
   struct stat status {};
   fs::path at = path;
   for (int links = 0; ::lstat(at.c_str(), &status) == 0 && S_ISLNK(status.st_mode); ++links) {
@@ -63,7 +79,7 @@ OutputFile::OutputFile(const fs::path& wanted) : path_(leads() ? wanted : fs::pa
     if (int number = own_descriptor(at); number >= 0) {
       // Opened anew it would have a position of its own and overwrite what is there.
       if ((fd_ = ::fcntl(number, F_DUPFD_CLOEXEC, 0)) < 0) failed();
-      return;
+      return {};
     }
     std::error_code error;
     fs::path next = fs::read_symlink(at, error);
@@ -73,15 +89,9 @@ OutputFile::OutputFile(const fs::path& wanted) : path_(leads() ? wanted : fs::pa
   // The path again, for a link of /proc that leads to something without a name.
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     open_as_it_is(status.st_mode);
-    return;
+    return {};
   }
-  if ((parcel_ = courier::Parcel::begin(path))) {
-    fd_ = parcel_->descriptor();
-    return;
-  }
-  target_ = folder_of(at) / at.filename();
-  if (::stat(target_.c_str(), &status) == 0) mode_ = status.st_mode & 0777U;
-  open_temporary();
+  return at;
 }
 
 void OutputFile::open_as_it_is(mode_t mode) {
@@ -164,18 +174,25 @@ void OutputFile::replace() {
   name_->release();
 }
 
-void check_output(const fs::path& path) {
+void write_over(const fs::path& path, std::string_view bytes) {
+  OutputFile file(path, Writes::over);
+  file.write(bytes);
+  file.commit();
+}
+
+void check_output(const fs::path& path, Writes writes) {
   auto refuse = [&](const char* why) { fail(ErrorCode::environment, "{}: cannot be written: {}", path.string(), why); };
+  bool over = writes == Writes::over;
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) {
+  if ((over ? ::lstat : ::stat)(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) fail(ErrorCode::environment, "{}: is a folder, not a file", path.string());
-    if (!S_ISREG(status.st_mode)) return;  // a device or FIFO says itself what it takes
+    if (!over && !S_ISREG(status.st_mode)) return;  // a device or FIFO says itself what it takes
   } else if (errno != ENOENT) {
     refuse(errno == ELOOP ? "its symbolic links lead in a circle" : std::strerror(errno));
   }
   std::error_code error;
   // A link that leads nowhere yet: the file appears where it points to.
-  fs::path at = fs::is_symlink(path, error) ? path.parent_path() / fs::read_symlink(path, error) : path;
+  fs::path at = !over && fs::is_symlink(path, error) ? path.parent_path() / fs::read_symlink(path, error) : path;
   // Where a file is replaced, its folder is what is written to.
   if (::access(folder_of(at).c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
 }

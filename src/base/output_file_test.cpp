@@ -136,6 +136,30 @@ TEST(OutputFile, LinksStayAndTheFileTheyNameIsReplaced) {
             (folder / "a").string() + ": cannot be written: its symbolic links lead in a circle");
 }
 
+TEST(OutputFile, WhateverIsWrittenOverIsReplaced) {
+  TemporaryFolder folder;
+  write_file(folder / "target", "old");
+  fs::create_symlink("target", folder / "link");
+  fs::create_symlink("made", folder / "dangling");
+  fs::create_symlink("circle", folder / "circle");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  fs::permissions(folder / "target", fs::perms(0600));
+  for (const char* name : {"link", "dangling", "circle", "pipe", "target", "new"}) {
+    check_output(folder / name, Writes::over);
+    write_over(folder / name, name);
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(folder / name))) << name;
+    EXPECT_EQ(read_file(folder / name), name);
+    if (std::string(name) == "link") {
+      EXPECT_EQ(read_file(folder / "target"), "old");
+    }
+  }
+  EXPECT_EQ(fs::status(folder / "target").permissions(), fs::perms(0600));
+  EXPECT_FALSE(fs::exists(folder / "made"));
+  fs::create_directory(folder / "folder");
+  EXPECT_THROW(check_output(folder / "folder", Writes::over), Error);
+  EXPECT_THROW(write_over(folder / "folder", "x"), Error);
+}
+
 TEST(OutputFile, AFifoIsWrittenAsItIs) {
   TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "fuzz/fault_files.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
+#include "fuzz/loose_ends.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "fuzz/seal.h"
@@ -90,9 +90,10 @@ class Checker {
     guarded([&] { integrity(); });
     guarded([&] { beginning(); });
     guarded([&] { batches(); });
-    guarded([&] { totals(); });
-    guarded([&] { loose_rows(); });
-    guarded([&] { clock(); });
+    guarded([&] {
+      for (std::string& problem : loose_ends(database_, file_, {outputs_.all, faults_.all, batches_.all}))
+        damage_.push_back(std::move(problem));
+    });
     guarded([&] { stray_files(); });
     guarded([&] { snapshots(); });
     guarded([&] { profile(); });
@@ -218,7 +219,7 @@ class Checker {
   bool chained(std::int64_t batch, const std::string& value) {
     bool same = read_chain(database_, batch) == value;
     batches_.intact += same ? 1 : 0;
-    if (!same) damage_.push_back(fmt::format("{}: the rows of batch {} do not fit its chain value", file_, batch));
+    if (!same) damage_.push_back(broken_chain(file_, batch));
     return same;
   }
 
@@ -301,46 +302,6 @@ class Checker {
     at::Tensor made = generator_->make(mutant.rule, parent->second, seed->second);
     if (pixel_hash(made.contiguous()) != mutant.sha256)
       bad_input("{}: is not what its rule, {}, makes of its parent {}", name, printable(mutant.rule), mutant.parent);
-  }
-
-  // --- totals and the clock
-
-  void totals() {
-    PickSum picks;
-    Statement rows(database_, "SELECT id, count FROM picks");
-    while (rows.step()) picks.add(rows.integer(0), rows.integer(1));
-    Statement last(database_, "SELECT totals FROM batches WHERE batch = ?");
-    last.bind(last_batch_);
-    if (!last.step() || last.text(0) != totals_value(read_yields(database_), picks))
-      bad_input("{}: picks, mutators and classes do not add up to what batch {} says", file_, last_batch_);
-  }
-
-  // Rows that belong to no batch.
-  void loose_rows() {
-    Statement counts(database_,
-                     "SELECT (SELECT count(*) FROM inputs), (SELECT count(*) FROM faults), (SELECT count(*) FROM "
-                     "batches), (SELECT count(*) FROM clock)");
-    counts.step();
-    auto expect = [&](const char* table, std::int64_t found, std::int64_t wanted) {
-      if (found != wanted)
-        damage_.push_back(fmt::format("{}: {} has {} rows, but the batches account for {}", file_, table,
-                                      format_count(found), format_count(wanted)));
-    };
-    expect("inputs", counts.integer(0), outputs_.all);
-    expect("faults", counts.integer(1), faults_.all);
-    expect("batches", counts.integer(2), batches_.all);
-    expect("clock", counts.integer(3), batches_.all);
-  }
-
-  void clock() {
-    Statement rows(database_, "SELECT batch, seconds FROM clock ORDER BY batch");
-    double before = 0;
-    while (rows.step()) {
-      double seconds = rows.real(1);
-      if (!std::isfinite(seconds) || seconds < before)
-        bad_input("{}: the clock of batch {} says {} s after {} s", file_, rows.integer(0), seconds, before);
-      before = seconds;
-    }
   }
 
   // --- files

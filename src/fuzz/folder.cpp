@@ -28,6 +28,8 @@ constexpr std::string_view kMarkerText =
     "galvani: a campaign begins in this folder (c1f7a3d0-5a54-4a0e-9b0b-3f6f0c8f2d11)\n";
 // What SQLite makes, in the order in which it can be cleared away.
 constexpr const char* kStoreFiles[] = {"campaign.db-journal", "campaign.db-wal", "campaign.db-shm", "campaign.db"};
+constexpr const char* kRecord = "campaign.toml";
+constexpr const char* kSeal = "seal";
 constexpr std::size_t kLongestLock = 20;  // the number of a process
 
 // False: it was there.
@@ -38,8 +40,11 @@ bool make_folder(const fs::path& folder) {
   return made;
 }
 
-[[noreturn]] void refuse(const fs::path& folder, const fs::path& found) {
+[[noreturn]] void refuse(const fs::path& folder, const fs::path& found, Begun begun) {
   std::string name = found.lexically_relative(folder).string();
+  if (begun == Begun::merge)
+    bad_usage("{}: is in the way, for it holds '{}', which is not of a merge that was cut off; move the folder away",
+              folder.string(), printable(name));
   if (name == "campaign.db")
     bad_usage("{}: holds a campaign.db without its campaign.toml; put that back, or choose another folder with -o",
               folder.string());
@@ -79,8 +84,10 @@ std::string start_of(const fs::path& file) {
   return text;
 }
 
-// Everything in a folder that holds no campaign, but for the lock, must be what a start makes. True: one was cut off.
-bool check_beginning(const fs::path& folder) {
+// Everything in a folder that holds no campaign, but for the lock, must be what a beginning makes. True: one was cut
+// off.
+bool check_beginning(const fs::path& folder, Begun kind) {
+  bool merge = kind == Begun::merge;
   std::vector<fs::directory_entry> others;
   bool begun = false;
   for (const fs::directory_entry& entry : entries_of(folder)) {
@@ -98,14 +105,17 @@ bool check_beginning(const fs::path& folder) {
   if (half_marker) return false;
   for (const fs::directory_entry& entry : others) {
     std::string name = entry.path().filename().string();
-    if (!begun) refuse(folder, entry);
+    if (!begun) refuse(folder, entry, kind);
     bool store = std::find(std::begin(kStoreFiles), std::end(kStoreFiles), name) != std::end(kStoreFiles);
-    if ((store || name == stored_profile("")) && is_file(entry)) continue;
-    if ((name != "faults" && name != "state") || !is_folder(entry)) refuse(folder, entry);
+    if ((store || name == stored_profile("") || (merge && name == kRecord)) && is_file(entry)) continue;
+    if ((name != "faults" && name != "state") || !is_folder(entry)) refuse(folder, entry, kind);
     for (const fs::directory_entry& inner : entries_of(entry)) {
-      if (name != "state" || inner.path().filename() != "new" || !is_folder(inner)) refuse(folder, inner);
+      std::string inside = inner.path().filename().string();
+      bool placed = name == "faults" ? Staging::is_ours(inside) : inside == kSeal;
+      if (merge && placed && is_file(inner)) continue;
+      if (name != "state" || inside != "new" || !is_folder(inner)) refuse(folder, inner, kind);
       for (const fs::directory_entry& made : entries_of(inner)) {
-        if (!is_file(made) || !Staging::is_ours(made.path().filename().string())) refuse(folder, made);
+        if (!is_file(made) || !Staging::is_ours(made.path().filename().string())) refuse(folder, made, kind);
       }
     }
   }
@@ -116,6 +126,18 @@ void remove_file(const fs::path& file) {
   std::error_code error;
   fs::remove(file, error);
   if (error) fail(ErrorCode::environment, "{}: cannot be removed: {}", file.string(), error.message());
+}
+
+// REQUIRES check_beginning.
+void clear_beginning(const fs::path& folder, Begun begun) {
+  for (const char* name : kStoreFiles) remove_file(folder / name);
+  Staging staging(folder);
+  for (const std::string& name : staging.left()) staging.discard(name);
+  if (begun != Begun::merge) return;
+  remove_file(folder / kRecord);
+  remove_file(stored_profile(folder));
+  remove_file(folder / "state" / kSeal);
+  for (const fs::directory_entry& fault : entries_of(folder / "faults")) remove_file(fault);
 }
 
 void write_marker(const fs::path& file) {
@@ -200,19 +222,21 @@ void check_folder(const fs::path& folder) {
   if (is_campaign(folder)) {
     CampaignRecord::from_toml(folder / "campaign.toml");
   } else {
-    check_beginning(folder);
+    check_beginning(folder, Begun::start);
   }
 }
 
-void begin_folder(const fs::path& folder) {
-  if (check_beginning(folder)) {
-    for (const char* name : kStoreFiles) remove_file(folder / name);
-    Staging staging(folder);
-    for (const std::string& name : staging.left()) staging.discard(name);
-  } else {
-    write_marker(folder / kMarker);
-  }
+void begin_folder(const fs::path& folder, Begun begun) {
+  bool cut_off = check_beginning(folder, begun);
+  if (!cut_off) write_marker(folder / kMarker);
   make_subfolders(folder);
+  if (cut_off) clear_beginning(folder, begun);
+}
+
+void take_back_merge(const fs::path& folder) {
+  if (!check_beginning(folder, Begun::merge)) return;
+  clear_beginning(folder, Begun::merge);
+  for (const char* name : {"faults", "state/new", "state", kMarker}) remove_file(folder / name);
 }
 
 void end_beginning(const fs::path& folder) {

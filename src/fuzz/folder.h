@@ -41,8 +41,14 @@ class FolderReadLock {
 // start that was cut off leaves. Touches nothing.
 void check_folder(const std::filesystem::path& folder);
 
-// All of these REQUIRE the lock. Clears away what a start that was cut off has left, and says that a campaign begins.
-void begin_folder(const std::filesystem::path& folder);
+// How a campaign comes into a folder: batch by batch, or all of it before its beginning ends.
+enum class Begun { start, merge };
+
+// All of these REQUIRE the lock. Clears away what a beginning of this kind that was cut off has left, and says that a
+// campaign begins.
+void begin_folder(const std::filesystem::path& folder, Begun begun = Begun::start);
+// Takes back all that a merge has made since begin_folder.
+void take_back_merge(const std::filesystem::path& folder);
 // The campaign exists: nothing in its folder is the beginning of one any more.
 void end_beginning(const std::filesystem::path& folder);
 void make_subfolders(const std::filesystem::path& folder);

@@ -11,6 +11,7 @@
 #include "fuzz/chain.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
+#include "fuzz/loose_ends.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "fuzz/seal.h"
@@ -48,6 +49,19 @@ struct Shard {
     batches = last.step() ? last.integer(0) : 0;
   }
 
+  // A campaign made of damaged rows would pass for a sound one.
+  void expect_chain(std::int64_t batch, const std::string& value) {
+    ++accounted.batches;
+    if (read_chain(database, batch) != value) damaged(broken_chain(file, batch));
+  }
+  void expect_whole() {
+    std::vector<std::string> problems = loose_ends(database, file, accounted);
+    if (!problems.empty()) damaged(problems.front());
+  }
+  [[noreturn]] void damaged(const std::string& problem) const {
+    bad_input("{}; galvani check {} lists all damage", problem, folder.string());
+  }
+
   std::string chain() { return read_chain(database, batches); }
   double seconds(std::int64_t batch) {
     Statement row(database, "SELECT coalesce(max(seconds), 0) FROM clock WHERE batch <= ?");
@@ -68,6 +82,7 @@ struct Shard {
   Island island;
   std::int64_t batches = 0;
   CampaignCounters counters;                           // of the last batch that was read
+  RowCounts accounted;                                 // of the batches that were read
   std::unordered_map<std::int64_t, std::int64_t> ids;  // its kept mutants: their numbers in the merged campaign
 };
 
@@ -122,7 +137,21 @@ class Merger {
 
   void run() {
     FolderLock lock(folder_);
-    begin_folder(folder_);
+    begin_folder(folder_, Begun::merge);
+    try {
+      fill();
+    } catch (...) {
+      try {
+        take_back_merge(folder_);
+      } catch (const Error&) {
+        // The next merge clears it away, or says what is in its way.
+      }
+      throw;
+    }
+  }
+
+ private:
+  void fill() {
     if (fs::exists(stored_profile(shards_.front()->folder)))
       fs::copy_file(stored_profile(shards_.front()->folder), stored_profile(folder_));
     begin();
@@ -142,7 +171,6 @@ class Merger {
     if (store.checkpoint()) write_seal(folder_, last);
   }
 
- private:
   void begin() {
     Beginning beginning = read_beginning(shards_.front()->database, shards_.front()->file);
     seeds_ = static_cast<std::int64_t>(beginning.seeds.size());
@@ -150,6 +178,8 @@ class Merger {
     std::string value = chain_value(beginning);
     for (const auto& shard : shards_) {
       Beginning theirs = read_beginning(shard->database, shard->file);
+      shard->expect_chain(0, chain_value(theirs));
+      if (shard->batches == 0) shard->expect_whole();
       theirs.identity = beginning.identity;
       if (chain_value(theirs) != value)
         bad_input("{}: its seeds are not those of {}; one of them is damaged", shard->folder.string(),
@@ -171,9 +201,13 @@ class Merger {
       seconds += shard.seconds(number);
       if (number > shard.batches) continue;
       BatchRecord batch = read_batch(shard.database, shard.file, number);
+      shard.expect_chain(number, chain_value(read_chain(shard.database, number - 1), batch));
+      shard.accounted.inputs += static_cast<std::int64_t>(batch.inputs.size());
+      shard.accounted.faults += static_cast<std::int64_t>(batch.faults.size());
       for (NewInput& input : batch.inputs) add_input(shard, i, std::move(input), merged);
       for (FaultRecord& fault : batch.faults) add_fault(shard, i, std::move(fault), merged);
       shard.counters = batch.counters;
+      if (number == shard.batches) shard.expect_whole();
     }
     count(number);
     merged.counters = merged_;
@@ -312,10 +346,10 @@ class Merger {
 void merge_into(std::vector<std::unique_ptr<Shard>> shards, const fs::path& output) {
   fs::path made = output;
   made += kUnfinished;
-  if (fs::exists(made / "campaign.begun")) fs::remove_all(made);
-  if (fs::exists(made)) bad_usage("{}: is in the way; remove it", made.string());
-  Merger(std::move(shards), made).run();
   std::error_code error;
+  fs::file_status there = fs::symlink_status(made, error);
+  if (fs::exists(there) && !fs::is_directory(there)) bad_usage("{}: is in the way; move it away", made.string());
+  Merger(std::move(shards), made).run();
   fs::rename(made, output, error);
   if (error) fail(ErrorCode::environment, "{}: cannot be made: {}", output.string(), error.message());
 }

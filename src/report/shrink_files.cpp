@@ -6,7 +6,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "galvani/base/error.h"
-#include "galvani/base/files.h"
+#include "galvani/base/output_file.h"
 #include "galvani/base/text.h"
 #include "galvani/data/image.h"
 #include "galvani/data/picture.h"
@@ -114,15 +114,15 @@ void write_shrunk(const fs::path& folder, const CampaignReader& reader, const st
   const SampleType type = reader.type();
   for (const ShrunkFault& f : faults) {
     std::string name = fault_name(f.fault.id, f.fault.label, f.predicted, type);
-    write_file(folder / name, type.encode(f.image));
+    write_over(folder / name, type.encode(f.image));
     csv += fmt::format("{},{},{},{},{},{:.6f},{},{},{},{},{},{},{},{}\n", name, f.fault.id, f.fault.label,
                        f.fault.predicted, f.predicted, f.confidence, f.rules_before.size(), f.rules.size(),
                        f.before.pixels, f.after.pixels, f.before.largest, f.after.largest,
                        csv_cell(fmt::format("{}", fmt::join(f.rules_before, " "))),
                        csv_cell(fmt::format("{}", fmt::join(f.rules, " "))));
   }
-  write_file(folder / "minimised.csv", csv);
-  if (!faults.empty()) write_file(folder / "sheet.png", sheet_png(reader, faults));
+  write_over(folder / "minimised.csv", csv);
+  if (!faults.empty()) write_over(folder / "sheet.png", sheet_png(reader, faults));
 }
 
 }  // namespace galvani

@@ -705,6 +705,19 @@ def _(w):
     w.refused(3, *EIGHT, "-o", "other.onnx", names="other.onnx.checkpoint")
 
 
+@check("training replaces a finished model only with --force")
+def _(w):
+    command = ["train", "lenet1", "--data", "digits:train[0:64]", "--test", "digits:test[0:64]", "--epochs", 1]
+    (w / "kept.onnx").write_bytes(b"years of training")
+    (w / "kept-link.onnx").symlink_to("kept.onnx")
+    for name in ("kept.onnx", "kept-link.onnx"):
+        w.refused(2, *command, "-o", name, names=f"{name}: exists already; choose another file with -o, or replace it with --force")
+    expect_equal((w / "kept.onnx").read_bytes(), b"years of training", "the model that was there")
+    w.done(*command, "--force", "-o", "kept.onnx")
+    w.refused(2, "train", "kept.onnx", *command[2:], "-o", "kept.onnx", names="exists already")
+    w.done(*command, "-o", "/dev/null")
+
+
 @check("training goes on from a model file")
 def _(w):
     before = json.loads(w.done("inspect", "one.onnx", *TEST, "--json").out)["accuracy"]
@@ -1721,6 +1734,78 @@ def _(w):
     w.refused(2, "faults", "sorted", "--mutator", "blurr", names="did you mean 'blur'")
     w.refused(2, "faults", "sorted", "--cluster", "--minimise", names="--cluster")
     w.refused(3, "faults", "no-such-run", names="no-such-run")
+
+
+@check("what is written into a campaign's folder follows no link")
+def _(w):
+    w.done(*fuzz(folder="linked", guide="random"))
+    (w / "precious").mkdir()
+    (w / "precious/sheet.png").write_text("mine")
+    page = w / "linked/report.html"
+    for target in ("../precious/sheet.png", "../precious/made.html", "report.html"):
+        page.symlink_to(target)
+        w.done("report", "linked")
+        expect(not page.is_symlink() and page.read_text().startswith("<!doctype html>"), f"the link to {target} is not replaced")
+        page.unlink()
+    os.mkfifo(page)
+    w.done("report", "linked")
+    expect(page.is_file(), "the FIFO is not replaced")
+    # Where the user says, a link is followed.
+    (w / "my-page.html").symlink_to("precious/page.html")
+    w.done("report", "linked", "-o", "my-page.html")
+    expect((w / "my-page.html").is_symlink() and (w / "precious/page.html").is_file(), "the user's own link is not followed")
+    (w / "precious/page.html").unlink()
+    (w / "linked/minimised").symlink_to("../precious")
+    w.refused(3, "faults", "linked", "--minimise", "--most", 1, names="linked/minimised: is a symbolic link")
+    (w / "linked/minimised").unlink()
+    (w / "linked/minimised").mkdir()
+    (w / "linked/minimised/sheet.png").symlink_to("../../precious/sheet.png")
+    w.done("faults", "linked", "--minimise", "--most", 1)
+    expect(not (w / "linked/minimised/sheet.png").is_symlink(), "the link to a sheet is not replaced")
+    expect_equal(contents(w / "precious"), {"sheet.png": b"mine"}, "what links led to")
+
+
+@check("islands are merged whole or not at all, and what is in the way is left alone")
+def _(w):
+    for island in ("1/2", "2/2"):
+        w.done(*fuzz("--island", island, folder="to-merge", iterations=16))
+    merge = ["merge", "to-merge"]
+    # Beside the output: a folder of the user's, also one whose marker is not ours, and a link.
+    for number, make in enumerate((lambda path: path.mkdir(), lambda path: path.write_text("mine"),
+                                   lambda path: ((w / "linked-to").mkdir(), path.symlink_to("linked-to")))):
+        made = w / f"m{number}.merging"
+        make(made)
+        if made.is_dir() and not made.is_symlink():
+            (made / "campaign.begun").write_text("mine")
+            (made / "thesis.tex").write_text("mine")
+        w.refused(2, *merge, "-o", f"m{number}", names=f"m{number}.merging: is in the way")
+        expect(not (w / f"m{number}").exists() and made.exists(), "what was in the way is gone")
+    expect_equal(contents(w / "m0.merging"), {"campaign.begun": b"mine", "thesis.tex": b"mine"}, "the user's files")
+    # What a merge that was killed has left is cleared away: a copy of what it makes, with the marker of a beginning.
+    w.done(*merge, "-o", "whole")
+    marker = "galvani: a campaign begins in this folder (c1f7a3d0-5a54-4a0e-9b0b-3f6f0c8f2d11)\n"
+    shutil.copytree(w / "whole", w / "m.merging")
+    (w / "m.merging/campaign.begun").write_text(marker)
+    (w / "m.merging/faults/mine.png").write_text("mine")
+    w.refused(2, *merge, "-o", "m", names="it holds 'faults/mine.png'")
+    (w / "m.merging/faults/mine.png").unlink()
+    w.done(*merge, "-o", "m")
+    expect_equal(store(w / "m") == store(w / "whole"), True, "the store equal to that of a merge that was not killed")
+    expect_equal(contents(w / "m/faults") == contents(w / "whole/faults"), True, "the faults")
+    # What check calls damaged.
+    store_file = w / "to-merge/island-2/campaign.db"
+    sound = store_file.read_bytes()
+    for number, change in enumerate(("UPDATE faults SET confidence = 0.5 WHERE id = 1", "UPDATE seeds SET gain = gain + 1 WHERE id = 1",
+                                     "DELETE FROM classes", "UPDATE picks SET count = count + 1", "UPDATE clock SET seconds = 9e999 WHERE batch = 1")):
+        connection = sqlite3.connect(store_file)
+        connection.execute(change)
+        connection.commit()
+        connection.close()
+        expect_equal(w.run("check", "to-merge/island-2").code, 1, "the exit code of check")
+        w.refused(3, *merge, "-o", f"damaged-{number}", names="galvani check to-merge/island-2")
+        expect(not any(w.folder.glob(f"damaged-{number}*")), "something is left of the merge")
+        store_file.write_bytes(sound)
+    w.done("check", "to-merge")
 
 
 @check("check finds damage and says what is still good")
@@ -3445,7 +3530,7 @@ HABITS = [
     Habit("trace", "model", ["trace", "{input}", *TEST, "-o", "{output}"]),
     Habit("excite", "model", ["excite", "{input}", "--data", "digits:test[0:8]", "--change", "noise:eps=0.5", "--taps", "fc3", "-o", "{output}"]),
     Habit("features", "model", ["features", "{input}", *TEST, "--neighbours", 2, "--steps", 3, "-o", "{output}"]),
-    Habit("train", "data", ["train", "lenet1", "--data", "{input}", "--epochs", 1, "-o", "{output}"]),
+    Habit("train", "data", ["train", "lenet1", "--data", "{input}", "--epochs", 1, "--force", "-o", "{output}"]),
     Habit("train-generator", "data", ["train-generator", "--data", "{input}", *TINY[:4], "--epochs", 1, "--epoch-images", 8, "--sheets", "none",
                                       "-o", "{output}"]),
     Habit("transfer", "campaign", ["transfer", "{input}", "--models", "one.onnx", "--plot", "{output}"]),

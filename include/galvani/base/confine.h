@@ -9,8 +9,9 @@
 namespace galvani {
 
 struct Confinement {
-  std::vector<std::filesystem::path> folders;  // anything beneath may be written; those that are missing are made
-  std::vector<std::filesystem::path> files;    // each may be written by write_file; a helper process does it
+  std::vector<std::filesystem::path> folders;      // anything beneath may be written; those that are missing are made
+  std::vector<std::filesystem::path> files;        // each may be written by write_file; a helper process does it
+  std::vector<std::filesystem::path> places = {};  // the same with Writes::over
 };
 
 struct Confined {

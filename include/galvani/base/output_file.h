@@ -16,12 +16,17 @@ namespace courier {
 class Parcel;
 }
 
+enum class Writes {
+  through,  // where the user said: a symbolic link stays, and the file it names is written
+  over,     // in a folder that a stranger may have filled: whatever has the name, a link too, is replaced
+};
+
 // A regular file, or a new one, appears or is replaced as a whole by commit(); a reader sees the old file or the new
-// one, never half of it, and without a commit nothing is left. Its permissions stay. A symbolic link stays, too: the
-// file it names is written. Anything else (FIFO, device, /dev/stdout) is opened and written as it is.
+// one, never half of it, and without a commit nothing is left. Its permissions stay. Anything else (FIFO, device,
+// /dev/stdout) is opened and written as it is, unless it is written over.
 class OutputFile {
  public:
-  explicit OutputFile(const std::filesystem::path& wanted);
+  explicit OutputFile(const std::filesystem::path& wanted, Writes writes = Writes::through);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -34,6 +39,8 @@ class OutputFile {
   int descriptor() const { return fd_; }
 
  private:
+  // The name that is replaced in the end, after links. Empty: opened already, as it is.
+  std::filesystem::path follow();
   void open_as_it_is(mode_t mode);
   void open_temporary();
   void put(std::string_view bytes);
@@ -50,8 +57,11 @@ class OutputFile {
   std::string buffer_;
 };
 
+// The whole of an OutputFile with Writes::over at once.
+void write_over(const std::filesystem::path& path, std::string_view bytes);
+
 // Error(environment) if an OutputFile could not be made there now: asked before long work. Nothing is made or opened.
-void check_output(const std::filesystem::path& path);
+void check_output(const std::filesystem::path& path, Writes writes = Writes::through);
 
 // A file that an OutputFile made and that is not wanted any more; nothing happens if there is none.
 void remove_output(const std::filesystem::path& path);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/nesting.h"
 #include "galvani/base/utf8.h"
 
 namespace galvani {
@@ -85,7 +86,7 @@ Json Json::object() {
 }
 
 Json Json::parse(std::string_view text) {
-  nlohmann::json parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json parsed = parse_json<nlohmann::json>(text);
   if (parsed.is_discarded()) bad_input("'{}' is not JSON", printable(text));
   return from_library(parsed);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -30,8 +31,16 @@ class Bytes {
   std::int64_t big32(std::size_t at) const { return big16(at) << 16 | big16(at + 2); }
   std::int64_t little16(std::size_t at) const { return byte(at) | byte(at + 1) << 8; }
   std::int64_t little32(std::size_t at) const { return little16(at) | little16(at + 2) << 16; }
+  // At most what a signed number holds.
+  std::int64_t big64(std::size_t at) const { return joined(big32(at), big32(at + 4)); }
+  std::int64_t little64(std::size_t at) const { return joined(little32(at + 4), little32(at)); }
 
  private:
+  static std::int64_t joined(std::int64_t high, std::int64_t low) {
+    constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
+    return high > kHighest >> 32 ? kHighest : high << 32 | low;
+  }
+
   std::string_view data_;
   const std::string& what_;
 };
@@ -43,7 +52,8 @@ bool starts_with(std::string_view text, std::string_view start) {
 // The numbers of a TIFF file's first directory; EXIF is such a file within another.
 class Directory {
  public:
-  Directory(std::string_view file, const std::string& what) : bytes_(file, what), big_(file.substr(0, 2) == "MM") {
+  Directory(std::string_view file, const std::string& what)
+      : bytes_(file, what), what_(what), big_(file.substr(0, 2) == "MM") {
     entries_ = static_cast<std::size_t>(number(4, 4));
   }
   // The first value of a tag.
@@ -52,8 +62,7 @@ class Directory {
     for (std::size_t i = 0; i < count; ++i) {
       std::size_t at = entries_ + 2 + i * 12;
       if (number(at, 2) != tag) continue;
-      bool is_short = number(at + 2, 2) == 3;
-      std::size_t bytes = is_short ? 2 : 4;
+      std::size_t bytes = size_of(number(at + 2, 2));
       bool elsewhere = static_cast<std::size_t>(number(at + 4, 4)) * bytes > 4;
       return number(elsewhere ? static_cast<std::size_t>(number(at + 8, 4)) : at + 8, bytes);
     }
@@ -61,12 +70,37 @@ class Directory {
   }
 
  private:
+  // Of the types of whole numbers, all of which a decoder takes for any tag.
+  std::size_t size_of(std::int64_t type) const {
+    switch (type) {
+      case 1:  // BYTE, SBYTE
+      case 6:
+        return 1;
+      case 3:  // SHORT, SSHORT
+      case 8:
+        return 2;
+      case 4:  // LONG, SLONG, IFD
+      case 9:
+      case 13:
+        return 4;
+      case 16:  // LONG8, SLONG8, IFD8
+      case 17:
+      case 18:
+        return 8;
+      default:
+        bad_input("{}: its TIFF header gives a whole number as type {}", what_, type);
+    }
+  }
+
   std::int64_t number(std::size_t at, std::size_t size) const {
+    if (size == 1) return bytes_.byte(at);
+    if (size == 8) return big_ ? bytes_.big64(at) : bytes_.little64(at);
     if (size == 2) return big_ ? bytes_.big16(at) : bytes_.little16(at);
     return big_ ? bytes_.big32(at) : bytes_.little32(at);
   }
 
   Bytes bytes_;
+  const std::string& what_;
   bool big_;
   std::size_t entries_ = 0;
 };

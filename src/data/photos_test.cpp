@@ -10,6 +10,7 @@
 #include "galvani/base/files.h"
 #include "galvani/data/export.h"
 #include "galvani/data/view.h"
+#include "image_file.h"
 
 namespace galvani {
 namespace {
@@ -48,6 +49,32 @@ std::string with_exif(const std::string& jpeg, int orientation) {
          jpeg.substr(2);
 }
 
+std::string number_bytes(std::uint64_t value, int size, bool big) {
+  std::string bytes;
+  for (int i = 0; i < size; ++i) bytes += static_cast<char>(value >> 8 * (big ? size - 1 - i : i));
+  return bytes;
+}
+
+// The start of a gray TIFF whose sides are numbers of this type and size. One of eight bytes lies elsewhere; where it
+// lies is a small number, which must not pass for it.
+std::string tiff_with_sides(int type, int size, std::uint64_t width, std::uint64_t height, bool big) {
+  auto number = [&](std::uint64_t value, int bytes) { return number_bytes(value, bytes, big); };
+  constexpr int kEntries = 2, kFirst = 8, kAfter = kFirst + 2 + kEntries * 12 + 4;
+  std::string file =
+      (big ? std::string("MM\0*", 4) : std::string("II*\0", 4)) + number(kFirst, 4) + number(kEntries, 2);
+  std::string elsewhere;
+  for (auto [tag, value] : {std::pair{256, width}, {257, height}}) {
+    file += number(static_cast<std::uint64_t>(tag), 2) + number(static_cast<std::uint64_t>(type), 2) + number(1, 4);
+    std::string inside = number(value, size);
+    if (size > 4) {
+      inside = number(kAfter + elsewhere.size(), 4);
+      elsewhere += number(value, size);
+    }
+    file += inside + std::string(4 - inside.size(), '\0');
+  }
+  return file + std::string(4, '\0') + elsewhere;
+}
+
 Image made(std::int64_t channels, std::int64_t height, std::int64_t width, std::string pixels, int orientation = 1) {
   return {channels, height, width, orientation, std::move(pixels)};
 }
@@ -63,6 +90,21 @@ InputNeeds needs_of(std::vector<std::int64_t> shape, Intake intake = {}) {
   needs.shape = std::move(shape);
   needs.intake = intake;
   return needs;
+}
+
+TEST(Photos, SidesOfATiffAreReadWhateverTheirType) {
+  for (bool big : {false, true}) {
+    for (auto [type, size] : {std::pair{1, 1}, {3, 2}, {4, 4}, {16, 8}, {17, 8}}) {
+      ImageInfo info = read_image_header(tiff_with_sides(type, size, 200, 100, big), "x.tiff");
+      EXPECT_EQ(std::pair(info.width, info.height), std::pair(std::int64_t{200}, std::int64_t{100})) << type;
+    }
+    for (std::uint64_t side : {std::uint64_t{1} << 20, std::uint64_t{1} << 32, std::uint64_t{1} << 63}) {
+      std::string said = refused_photos([&] { read_image_header(tiff_with_sides(16, 8, side, side, big), "x.tiff"); });
+      EXPECT_NE(said.find("more than the 128 million accepted"), std::string::npos) << said;
+    }
+    std::string said = refused_photos([&] { read_image_header(tiff_with_sides(5, 8, 8, 8, big), "x.tiff"); });
+    EXPECT_EQ(said, "x.tiff: its TIFF header gives a whole number as type 5");
+  }
 }
 
 TEST(Photos, ResizesByEveryRule) {

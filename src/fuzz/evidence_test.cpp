@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "fuzz/chain.h"
 #include "fuzz/probe.h"
+#include "fuzz/rows.h"
 #include "fuzz/state.h"
 #include "fuzz/store.h"
 #include "fuzz/testing_campaign.h"
@@ -112,6 +114,9 @@ TEST_F(EvidenceTest, AnotherExecutionIsNoticedWithoutRepeatingABatch) {
     std::string here = std::exchange(*value, std::string(64, '0'));
     write_file(folder_ / "a/campaign.toml", record.to_toml());
     change("a", "UPDATE meta SET value = '" + record.identity() + "' WHERE key = 'identity'");
+    Database database(folder_ / "a/campaign.db", Database::Mode::write);
+    std::string chain = chain_value(read_beginning(database, "a"));
+    change("a", "UPDATE batches SET chain = '" + chain + "' WHERE batch = 0");
     std::string message = refused("a", settings);
     EXPECT_NE(message.find("computes other values here"), std::string::npos) << message;
     *value = here;

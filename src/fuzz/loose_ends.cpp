@@ -6,6 +6,7 @@
 
 #include "fuzz/chain.h"
 #include "fuzz/rows.h"
+#include "galvani/base/error.h"
 #include "galvani/base/progress.h"
 
 namespace galvani {
@@ -66,6 +67,16 @@ Problems loose_ends(Database& database, const std::string& file, const RowCounts
 
 std::string broken_chain(const std::string& file, std::int64_t batch) {
   return fmt::format("{}: the rows of batch {} do not fit its chain value", file, batch);
+}
+
+void refuse_damaged(const std::filesystem::path& folder, const std::string& problem) {
+  bad_input("{}; galvani check {} lists all damage", problem, folder.string());
+}
+
+void expect_chain(Database& database, const std::filesystem::path& folder, std::int64_t batch,
+                  const std::string& value) {
+  if (read_chain(database, batch) != value)
+    refuse_damaged(folder, broken_chain((folder / "campaign.db").string(), batch));
 }
 
 }  // namespace galvani

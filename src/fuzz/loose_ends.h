@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,11 @@ std::vector<std::string> loose_ends(Database& database, const std::string& file,
 
 // The sentence for a batch whose rows are not what was stored.
 std::string broken_chain(const std::string& file, std::int64_t batch);
+
+// Error(bad_input): the problem, and that `galvani check` knows more.
+[[noreturn]] void refuse_damaged(const std::filesystem::path& folder, const std::string& problem);
+// The same unless the rows of a batch give this value, their chain's.
+void expect_chain(Database& database, const std::filesystem::path& folder, std::int64_t batch,
+                  const std::string& value);
 
 }  // namespace galvani

@@ -52,14 +52,11 @@ struct Shard {
   // A campaign made of damaged rows would pass for a sound one.
   void expect_chain(std::int64_t batch, const std::string& value) {
     ++accounted.batches;
-    if (read_chain(database, batch) != value) damaged(broken_chain(file, batch));
+    galvani::expect_chain(database, folder, batch, value);
   }
   void expect_whole() {
     std::vector<std::string> problems = loose_ends(database, file, accounted);
-    if (!problems.empty()) damaged(problems.front());
-  }
-  [[noreturn]] void damaged(const std::string& problem) const {
-    bad_input("{}; galvani check {} lists all damage", problem, folder.string());
+    if (!problems.empty()) refuse_damaged(folder, problems.front());
   }
 
   std::string chain() { return read_chain(database, batches); }

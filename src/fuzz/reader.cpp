@@ -12,6 +12,7 @@
 #include "fuzz/schema.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/nesting.h"
 #include "galvani/data/image.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/merge.h"
@@ -307,7 +308,7 @@ at::Tensor CampaignReader::image(const FaultRecord& fault) const {
 
 std::map<std::string, double> figures_of(const MutantRecord& mutant) {
   std::map<std::string, double> result;
-  nlohmann::json object = nlohmann::json::parse(mutant.figures, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json object = parse_json<nlohmann::json>(mutant.figures);
   for (const auto& [name, value] : object.items()) {
     if (value.is_number()) result.emplace(name, value.get<double>());
   }

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fuzz/chain.h"
+#include "fuzz/loose_ends.h"
 #include "fuzz/rows.h"
+#include "fuzz/schema.h"
 #include "galvani/base/archive.h"
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
@@ -72,11 +75,30 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
   return seeds;
 }
 
+namespace {
+
+// What is gone on with is used as an index and a size; rows that were changed would end the process.
+void expect_sound_beginning(const CampaignReader& reader) {
+  const std::filesystem::path& folder = reader.folder();
+  std::string file = (folder / "campaign.db").string();
+  Database database(file, Database::Mode::read);
+  check_schema(database, file);
+  Beginning beginning = read_beginning(database, file);
+  expect_chain(database, folder, 0, chain_value(beginning));
+  std::int64_t classes = reader.record().classes;
+  auto known = [&](const NewSeed& seed) { return seed.record.label >= 0 && seed.record.label < classes; };
+  if (beginning.seeds.empty() || static_cast<std::int64_t>(beginning.classes.size()) != classes ||
+      !std::all_of(beginning.seeds.begin(), beginning.seeds.end(), known))
+    refuse_damaged(folder, fmt::format("{}: its seeds and classes are not those of a campaign", file));
+}
+
+}  // namespace
+
 Seeds stored_seeds(const std::filesystem::path& folder, std::vector<std::string>& class_names) {
   std::string bytes = made_by_first([&] {
     CampaignReader reader(folder);
+    expect_sound_beginning(reader);
     std::vector<SeedRecord> records = reader.seeds();
-    if (records.empty()) bad_input("{}: its store has no seeds; it is damaged", folder.string());
     ArchiveWriter out;
     out.put(reader.type().str());
     out.put(static_cast<std::uint64_t>(records.size()));

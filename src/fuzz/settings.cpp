@@ -10,6 +10,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/base/nesting.h"
 #include "galvani/base/utf8.h"
 #include "galvani/fuzz/guide.h"
 #include "galvani/generate/generator.h"
@@ -154,6 +155,7 @@ std::string CampaignRecord::to_toml() const {
 
 CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
   std::string text = read_file(path, 1 << 20);
+  check_toml_nesting(text, path.string());
   toml::table root;
   try {
     root = toml::parse(text);

@@ -12,6 +12,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
+#include "galvani/base/nesting.h"
 #include "galvani/data/sample.h"
 #include "model/loops.h"
 
@@ -257,7 +258,7 @@ std::string ModelCard::to_json() const {
 }
 
 ModelCard ModelCard::from_json(const std::string& text, const std::string& where) {
-  json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json j = parse_json<json>(text);
   if (!j.is_object()) bad_input("{}: the model card is not a JSON object", where);
   ModelCard card;
   read_into(card, j, where);
@@ -266,6 +267,7 @@ ModelCard ModelCard::from_json(const std::string& text, const std::string& where
 
 void ModelCard::override_with_toml(const std::filesystem::path& path) {
   std::string text = read_file(path, 1 << 20);
+  check_toml_nesting(text, path.string());
   toml::table table;
   try {
     table = toml::parse(text, path.string());
@@ -281,7 +283,7 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
   }
   std::ostringstream as_json;
   as_json << toml::json_formatter{table};
-  read_into(*this, json::parse(as_json.str()), path.string());
+  read_into(*this, parse_json<json>(as_json.str()), path.string());
 }
 
 void CardFlags::apply_to(ModelCard& card) const {

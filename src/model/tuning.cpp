@@ -9,6 +9,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/log.h"
+#include "galvani/base/nesting.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/runtime.h"
 #include "model/network_impl.h"
@@ -46,7 +47,7 @@ json empty_record() {
 json read_record() {
   std::error_code ignored;
   if (!std::filesystem::exists(record_path(), ignored)) return empty_record();
-  json record = json::parse(read_file(record_path(), 1 << 24), nullptr, /*allow_exceptions=*/false);
+  json record = parse_json<json>(read_file(record_path(), 1 << 24));
   bool known =
       record.is_object() && record.value("version", json()) == kVersion && record.value("choices", json()).is_object();
   return known ? record : empty_record();

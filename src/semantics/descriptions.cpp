@@ -6,6 +6,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
+#include "galvani/base/nesting.h"
 
 namespace galvani {
 namespace {
@@ -126,7 +127,9 @@ Descriptions Descriptions::load(const std::filesystem::path& path, const Network
   std::string text = read_file(path, kMostDescriptionBytes);
   Descriptions result;
   try {
-    json j = json::parse(text);
+    json j = parse_json<json>(text);
+    if (j.is_discarded())
+      bad_input("{}: is cut short or no JSON; make it again with 'galvani describe'", path.string());
     if (!j.is_object() || !j.contains("format") || j.at("format") != kDescriptionsFormat)
       bad_input("{}: is no description of neurons; 'galvani describe' writes one", path.string());
     result.model = j.at("model").get<std::string>();
@@ -142,8 +145,6 @@ Descriptions Descriptions::load(const std::filesystem::path& path, const Network
       result.layers.push_back(std::move(described));
     }
     for (const json& c : j.at("calibrations")) result.calibrations.push_back(calibration_from(c));
-  } catch (const json::parse_error&) {
-    bad_input("{}: is cut short or no JSON; make it again with 'galvani describe'", path.string());
   } catch (const json::exception& e) {
     bad_input("{}: is damaged: {}; make it again with 'galvani describe'", path.string(), printable(e.what()));
   }

@@ -442,6 +442,36 @@ def _(w):
     expect_equal(shown["classes"], 4, "number of classes")
 
 
+def dividing_model(operator, divisor, folded):
+    """An ONNX model of 1x2x2 images that adds the least integer divided by another one: a constant, or found for each image."""
+    def cast(source, target, kind):
+        return field(1, source) + field(2, target) + field(4, b"Cast") + field(5, field(1, b"to") + field(3, kind) + field(20, 2))
+
+    def node(operator, *names):
+        *inputs, output = names
+        return b"".join(field(1, name) for name in inputs) + field(2, output) + field(4, operator)
+    before = [] if folded else [cast(b"x", b"i", 7), node(b"Mul", b"i", b"zero", b"none"), node(b"Add", b"none", b"least", b"a")]
+    nodes = [*before, node(operator, b"least" if folded else b"a", b"divisor", b"q"), cast(b"q", b"f", 1), node(b"Add", b"x", b"f", b"s"),
+             node(b"Flatten", b"s", b"y")]
+    weights = {b"least": -2**63, b"zero": 0, b"divisor": divisor}
+    body = b"".join(field(1, n) for n in nodes) + b"".join(field(5, field(1, 1) + field(2, 7) + field(8, name) + field(9, struct.pack("<q", value)))
+                                                           for name, value in weights.items())
+    shape = field(2, b"".join(field(1, size) for size in [field(2, b"n")] + [field(1, n) for n in (1, 2, 2)]))
+    ports = field(11, field(1, b"x") + field(2, field(1, field(1, 1) + shape))) + field(12, field(1, b"y"))
+    return field(1, 8) + field(8, field(2, 13)) + field(7, body + ports)
+
+
+@check("integers of a model are divided by minus one, and by zero in one sentence")
+def _(w):
+    for operator in (b"Div", b"Mod"):
+        for folded in (True, False):
+            name = f"{operator.decode()}-{'folded' if folded else 'computed'}.onnx"
+            (w / name).write_bytes(dividing_model(operator, -1, folded))
+            expect_equal(json.loads(w.done("inspect", name, "--json").out)["classes"], 4, f"the classes of {name}")
+            (w / name).write_bytes(dividing_model(operator, 0, folded))
+            w.refused(3, "inspect", name, names="an integer is divided by zero")
+
+
 @check("a model that is no classifier is inspected, and refused elsewhere")
 def _(w):
     (w / "image.onnx").write_bytes(onnx_model([("Relu", "x", "y")]))
@@ -1806,6 +1836,55 @@ def _(w):
         expect(not any(w.folder.glob(f"damaged-{number}*")), "something is left of the merge")
         store_file.write_bytes(sound)
     w.done("check", "to-merge")
+
+
+@check("fuzz goes on with no campaign whose first rows were changed")
+def _(w):
+    w.done(*fuzz(folder="first-rows", guide="random"))
+    store_file = w / "first-rows/campaign.db"
+    sound = store_file.read_bytes()
+    for snapshot in (w / "first-rows/state").glob("snapshot-*"):
+        snapshot.unlink()
+    for change in ("DELETE FROM classes", "DELETE FROM classes WHERE label = 3", "DELETE FROM seeds", "DELETE FROM batches",
+                   "UPDATE seeds SET label = 1000000000"):
+        connection = sqlite3.connect(store_file)
+        connection.execute(change)
+        connection.commit()
+        connection.close()
+        said = w.refused(3, "fuzz", "-o", "first-rows", "--iterations", 28, names="first-rows/campaign.db: ")
+        expect("damage" in said, said)
+        store_file.write_bytes(sound)
+    w.done("fuzz", "-o", "first-rows", "--iterations", 28)
+
+
+# How a file nests: by the dots of a key, by tables, by brackets.
+DEEP = {"dots": "a." * 400000 + "a = 1\n", "table": "[" + "a." * 400000 + "a]\n", "brackets": "a = " + "[" * 400000,
+        "inline": "a = " + "{ a = " * 100000}
+
+
+@check("files that nest without end are refused by whatever reads them")
+def _(w):
+    w.done(*fuzz(folder="deep", guide="random"))
+    toml = (w / "deep/campaign.toml").read_text()
+    shutil.copy(w / "eight.onnx", w / "deep.onnx")
+    for text in DEEP.values():
+        (w / "deep/campaign.toml").write_text(toml + text)
+        for verb in (["stats", "deep"], ["check", "deep"], ["fuzz", "-o", "deep"], ["faults", "deep"], ["report", "deep"], ["replay", "deep"]):
+            w.refused(3, *verb, names="campaign.toml: nests deeper than")
+        (w / "deep.toml").write_text(text)
+        w.refused(3, "inspect", "deep.onnx", names="deep.toml: nests deeper than")
+    (w / "deep/campaign.toml").write_text(toml)
+    w.done("describe", "eight.onnx", "--data", "digits:test[0:20]", "--layers", "conv1", "-o", "deep.json")
+    (w / "deep.json").write_text('{"format": ' + "[" * 10**6)
+    w.refused(3, "explain", "eight.onnx", "digits:test[0]", "--describe", "deep.json", names="deep.json")
+    # Figures and metadata of faults are JSON in the store.
+    connection = sqlite3.connect(w / "deep/campaign.db")
+    connection.execute("UPDATE faults SET metadata = ?, figures = ?", ("[" * 10**6, "[" * 10**6))
+    connection.commit()
+    connection.close()
+    for verb in (["faults", "deep", "--json"], ["stats", "deep"], ["report", "deep"], ["explain", "deep", "--fault", 1, "--describe", "deep.json"]):
+        result = w.run(*verb)
+        expect(result.code in (0, 3), f"exit {result.code} of {verb}: {result.err[-300:]}")
 
 
 @check("check finds damage and says what is still good")

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/nesting.h"
 #include "model/onnx/writer.h"
 
 namespace galvani {
@@ -170,7 +171,7 @@ class BertWriter {
 }  // namespace
 
 BertShape BertShape::from_json(const std::string& text, const std::string& where) {
-  json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json j = parse_json<json>(text);
   if (!j.is_object()) bad_input("{}: is no JSON object", where);
   BertShape shape;
   try {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/nesting.h"
 #include "model/fetched/classifier.h"
 
 namespace galvani {
@@ -284,7 +285,7 @@ class KerasReader {
 
 std::string keras_as_onnx(const std::string& model_json, const std::string& weights, const std::string& label,
                           const ModelCard& card) {
-  json model = json::parse(model_json, nullptr, /*allow_exceptions=*/false);
+  json model = parse_json<json>(model_json);
   if (!model.is_object()) bad_input("{}: is no JSON object", label);
   try {
     return KerasReader(model, weights, label, card).convert();

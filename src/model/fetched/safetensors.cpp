@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/nesting.h"
 
 namespace galvani {
 namespace {
@@ -26,7 +27,7 @@ SafeTensors::SafeTensors(std::string_view bytes, std::string label) : label_(std
   if (length > bytes.size() - sizeof length)
     bad_input("{}: its header is said to be {} bytes long, but the file has {}", label_, length, bytes.size());
   data_ = bytes.substr(sizeof length + length);
-  json header = json::parse(bytes.substr(sizeof length, length), nullptr, /*allow_exceptions=*/false);
+  json header = parse_json<json>(bytes.substr(sizeof length, length));
   if (!header.is_object()) bad_input("{}: its header is no JSON object", label_);
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;

@@ -3,6 +3,7 @@
 #include <torch/script.h>
 
 #include "galvani/base/runtime.h"
+#include "model/graph_tools.h"
 #include "model/onnx/compile.h"
 
 namespace galvani::onnx {
@@ -49,10 +50,8 @@ std::vector<Value> FoldSink::run(Node& node, const std::string& label) {
     }
   } catch (const Error&) {
     throw;
-  } catch (const c10::Error& error) {
-    node.refuse("fails on its constant inputs: {}", printable(error.what_without_backtrace(), 300));
   } catch (const std::exception& error) {
-    node.refuse("fails on its constant inputs: {}", printable(error.what(), 300));
+    node.refuse("fails on its constant inputs: {}", printable(first_line(error.what()), 300));
   }
   return results;
 }

@@ -2,6 +2,7 @@
 #include <torch/script.h>
 
 #include <functional>
+#include <limits>
 
 #include "galvani/base/error.h"
 #include "model/onnx/program.h"
@@ -265,6 +266,54 @@ TEST(OnnxImport, ConstantsFoldIntoLiterals) {
   Program program = import_onnx(graph.bytes(), ".", "m.onnx");
   EXPECT_TRUE(program.parameters.empty());
   EXPECT_NE(program.source.find("torch.reshape(x0, [torch.size(x0, 0), 4])"), std::string::npos) << program.source;
+}
+
+// By the processor's own instruction, the least integer divided by minus one ends the process.
+TEST(OnnxImport, IntegersAreDividedWhateverTheyAre) {
+  auto least = [](at::ScalarType type) {
+    return type == at::kLong    ? std::numeric_limits<std::int64_t>::min()
+           : type == at::kInt   ? std::numeric_limits<std::int32_t>::min()
+           : type == at::kShort ? std::numeric_limits<std::int16_t>::min()
+                                : std::numeric_limits<std::int8_t>::min();
+  };
+  struct Case {
+    const char* op;
+    int fmod;  // -1: no such attribute
+    std::vector<std::int64_t> wanted;
+  };
+  for (at::ScalarType type : {at::kLong, at::kInt, at::kShort, at::kChar}) {
+    std::int64_t low = least(type);
+    at::Tensor a = ints({low, low, 7, -7, 7, -7, 7, -7}).to(type);
+    at::Tensor b = ints({-1, 1, -1, -1, 2, 2, -2, -2}).to(type);
+    const Case cases[] = {{"Div", -1, {low, low, -7, 7, 3, -3, -3, 3}},  // what has no place wraps
+                          {"Mod", 0, {0, 0, 0, 0, 1, 1, -1, -1}},
+                          {"Mod", 1, {0, 0, 0, 0, 1, -1, 1, -1}}};
+    for (const Case& c : cases) {
+      for (bool folded : {true, false}) {
+        TestGraph graph;
+        graph.input("x", {8}, onnx_type(folded ? at::kFloat : type));
+        graph.weight("a", a);
+        graph.weight("b", b);
+        auto& node = graph.node(c.op, {folded ? "a" : "x", "b"}, {"y"});
+        if (c.fmod >= 0) TestGraph::set(node, "fmod", static_cast<std::int64_t>(c.fmod));
+        graph.output("y");
+        torch::jit::Module module = module_of(graph);
+        at::Tensor y = module.forward({folded ? at::zeros({8}) : a}).toTensor();
+        EXPECT_EQ(y.scalar_type(), type);
+        EXPECT_TRUE(y.to(at::kLong).equal(ints(c.wanted))) << c.op << " " << c.fmod << " of " << type << ": " << y;
+      }
+    }
+  }
+  for (const char* op : {"Div", "Mod"}) {
+    TestGraph graph;
+    graph.input("x", {2});
+    graph.weight("a", ints({1, 2}));
+    graph.weight("b", ints({1, 0}));
+    graph.node(op, {"a", "b"}, {"y"});
+    graph.output("y");
+    EXPECT_NE(error_of(graph.bytes()).find("an integer is divided by zero"), std::string::npos)
+        << error_of(graph.bytes());
+  }
 }
 
 TEST(OnnxImport, NodesAreFoundByTheirVariable) {

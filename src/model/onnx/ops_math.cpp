@@ -50,7 +50,7 @@ void emit_div(Node& node) {
   std::string b = second_operand(node);
   // ONNX divides integers as C does.
   bool integral = at::isIntegralType(node.type(0), /*includeBool=*/true);
-  node.out(fmt::format(integral ? "torch.div({}, {}, rounding_mode='trunc')" : "torch.div({}, {})", a, b),
+  node.out(fmt::format(integral ? "galvani_onnx.divide_integers({}, {})" : "torch.div({}, {})", a, b),
            broadcast_rank(node));
 }
 
@@ -153,9 +153,12 @@ void emit_gelu(Node& node) {
 void emit_mod(Node& node) {
   require_same_type(node, 0, 2);
   // fmod=1 takes the dividend's sign as C does, otherwise the result has the divisor's.
-  node.out(fmt::format(node.integer("fmod", 0) != 0 ? "torch.fmod({}, {})" : "torch.remainder({}, {})", node.in(0),
-                       node.in(1)),
-           broadcast_rank(node));
+  std::string function = node.integer("fmod", 0) != 0 ? "torch.fmod" : "torch.remainder";
+  std::string a = node.in(0);
+  std::string b = node.in(1);
+  if (at::isIntegralType(node.type(0), /*includeBool=*/true))
+    b = node.temporary(fmt::format("galvani_onnx.modulus({})", b));
+  node.out(fmt::format("{}({}, {})", function, a, b), broadcast_rank(node));
 }
 
 void emit_bit_shift(Node& node) {

@@ -44,6 +44,24 @@ double real(const Tensor& value) {
   return value.detach().to(at::kDouble).reshape({-1})[0].item<double>();
 }
 
+// LibTorch divides integers without looking: the least one of a type by minus one ends the process.
+Tensor minus_ones(const Tensor& divisor) {
+  TORCH_CHECK(!divisor.eq(0).any().item<bool>(), "an integer is divided by zero");
+  bool is_signed = at::isSignedType(divisor.scalar_type());
+  return is_signed ? divisor.eq(-1) : at::zeros_like(divisor, at::kBool);
+}
+
+// As C does it; what has no place in the type wraps.
+Tensor divide_integers(const Tensor& a, const Tensor& b) {
+  Tensor minus = minus_ones(b);
+  return at::where(minus, a.neg(), at::div(a, b.masked_fill(minus, 1), "trunc"));
+}
+
+// Another divisor with the same remainders.
+Tensor modulus(const Tensor& b) {
+  return b.masked_fill(minus_ones(b), 1);
+}
+
 // Gives `b` trailing axes of size one until its axes line up with those of `a` from `axis` on.
 Tensor align(const Tensor& b, const Tensor& a, std::int64_t axis) {
   std::int64_t missing = a.dim() - wrap(axis, a.dim()) - b.dim();
@@ -249,6 +267,8 @@ void define_basic(torch::Library& library) {
   library.def("integer(Tensor value) -> int", integer);
   library.def("real(Tensor value) -> float", real);
   library.def("align(Tensor b, Tensor a, int axis) -> Tensor", align);
+  library.def("divide_integers(Tensor a, Tensor b) -> Tensor", divide_integers);
+  library.def("modulus(Tensor b) -> Tensor", modulus);
   library.def("reshape(Tensor x, int[] shape, bool allow_zero) -> Tensor", reshape);
   library.def("flatten(Tensor x, int axis) -> Tensor", flatten);
   library.def("reverse_axes(Tensor x) -> Tensor", reverse_axes);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/nesting.h"
 #include "semantics/text/tokenizer.h"
 
 namespace galvani {
@@ -40,7 +41,7 @@ bool has_capitals(const Vocabulary& vocabulary) {
 }
 
 Vocabulary read_numbers(const std::string& text, const std::string& where) {
-  json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json j = parse_json<json>(text);
   if (!j.is_object() || j.empty()) bad_input("{}: is no JSON object of tokens and their numbers", where);
   Vocabulary vocabulary;
   for (const auto& [token, id] : j.items()) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/error.h"
+#include "galvani/base/nesting.h"
 #include "semantics/text/tokenizer.h"
 
 namespace galvani {
@@ -219,7 +220,7 @@ class JsonTokenizer {
 }  // namespace
 
 TokenizerParts read_tokenizer_json(const std::string& text, const std::string& where) {
-  json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json j = parse_json<json>(text);
   if (j.is_discarded()) bad_input("{}: is no JSON; it may be cut short", where);
   try {
     return JsonTokenizer(where).read(j);

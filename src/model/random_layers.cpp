@@ -49,11 +49,14 @@ bool is_known_noise(const Node* node) {
 }
 
 bool is_other_noise(const Node* node) {
-  static const std::set<std::string> kNames = {"bernoulli",   "bernoulli_", "exponential_", "multinomial",
-                                               "normal",      "normal_",    "randint",      "randint_like",
-                                               "randperm",    "random_",    "uniform_",     "cauchy_",
-                                               "log_normal_", "geometric_", "poisson",      "native_dropout"};
-  return node->kind().is_aten() && kNames.count(operator_name(node)) != 0 && !is_known_noise(node);
+  // LibTorch has most of them in place and, made from that, as a function of the same name without the underscore.
+  static const std::set<std::string> kNames = {"bernoulli", "binomial",   "cauchy",      "exponential",
+                                               "geometric", "log_normal", "multinomial", "native_dropout",
+                                               "normal",    "poisson",    "randint",     "randint_like",
+                                               "randperm",  "random",     "uniform",     "normal_functional"};
+  std::string name = operator_name(node);
+  if (!name.empty() && name.back() == '_') name.pop_back();
+  return node->kind().is_aten() && kNames.count(name) != 0 && !is_known_noise(node);
 }
 
 bool is_dropout(const Node* node) {
@@ -188,12 +191,16 @@ std::int64_t count_random(const Block& block) {
   std::int64_t count = 0;
   for (const Node* node : block.nodes()) {
     for (const Block* inner : node->blocks()) count += count_random(*inner);
-    count += is_dropout(node) || is_known_noise(node) || is_other_noise(node) ? 1 : 0;
+    count += is_dropout(node) || draws_noise(node) ? 1 : 0;
   }
   return count;
 }
 
 }  // namespace
+
+bool draws_noise(const Node* node) {
+  return is_known_noise(node) || is_other_noise(node);
+}
 
 RandomScope::RandomScope(const Rng& stream) : stream_(stream), outer_(random_scope) {
   random_scope = this;

@@ -11,7 +11,8 @@
 
 namespace torch::jit {
 struct Graph;
-}
+struct Node;
+}  // namespace torch::jit
 
 namespace galvani {
 
@@ -32,6 +33,9 @@ class RandomScope {
   std::vector<std::int64_t> numbers_;  // of the rows; empty: one draw for all
   const RandomScope* outer_;
 };
+
+// Whether it draws whatever the mode: noise, not dropout.
+bool draws_noise(const torch::jit::Node* node);
 
 // How many layers of the graph draw: noise, and dropout even where evaluation turns it off.
 std::int64_t count_random_layers(const torch::jit::Graph& graph);

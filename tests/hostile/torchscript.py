@@ -51,6 +51,15 @@ def with_class(extra, *lines):
     return forward(*lines) + extra
 
 
+SMALL = """class Small:
+  a : int
+  def __init__(self: __torch__.Small) -> NoneType:
+    self.a = 1
+    return None
+"""
+LARGE = "class Large:\n" + "".join(f"  {name} : int\n" for name in "abcde") + "  def __init__(self: __torch__.Large) -> NoneType:\n" + \
+    "".join(f"    self.{name} = 1\n" for name in "abcde") + "    return None\n"
+
 # Writes the shell script into a mapped file: the shape of the attack that once worked.
 # LibTorch drops what nobody needs, so results are used.
 MAP = 'a = torch.from_file("EVIL", True, 16, dtype=0, layout=0, device=torch.device("cpu"), pin_memory=False)'
@@ -224,7 +233,33 @@ def inner(x: Tensor) -> Tensor:
     "sparse tensors": using("y", "y = torch.zeros([2], dtype=6, layout=1)"),
     "a quantised type": using("y", "y = torch.empty([2], dtype=12)"),
     "manual_seed": forward("torch.manual_seed(1)"),
+    # values taken for what they are not
+    "a number taken for a tensor": using("y", "y = unchecked_cast(Tensor, 4702111234474983745)"),
+    "a tensor taken for a list": forward("l = unchecked_cast(List[int], x)", "x = torch.add(x, l[0])"),
+    "a short tuple as a long one": forward("t = unchecked_cast(Tuple[int, int, int, int], (1,))", "_, _, _, n = t", "x = torch.add(x, n)"),
+    "an object taken for a larger one": with_class(SMALL + LARGE, "s = __torch__.Small.__new__(__torch__.Small)", "_0 = (s).__init__()",
+                                                   "l = unchecked_cast(__torch__.Large, s)", "x = torch.add(x, l.e)"),
+    "a pickled text for a number": HEADER + "  number : int\n" + BENIGN.replace("torch.flatten(x, 1, -1)", "torch.flatten(torch.add(x, self.number), 1, -1)"),
+    "a pickled tuple that is too short": HEADER + "  pair : Tuple[int, int, int]\n" +
+                                         BENIGN.replace("torch.flatten(x, 1, -1)", "torch.flatten(torch.add(x, (self.pair)[2]), 1, -1)"),
+    "a pickled list of something else": HEADER + "  texts : List[Tensor]\n" +
+                                        BENIGN.replace("torch.flatten(x, 1, -1)", "torch.flatten(torch.add(x, (self.texts)[0]), 1, -1)"),
+    "a pickled object of another class": HEADER + "  other : __torch__.Large\n" +
+                                         BENIGN.replace("torch.flatten(x, 1, -1)", "torch.flatten(torch.add(x, self.other.e), 1, -1)") + SMALL + LARGE,
+    # numbers beyond a count's memory, and results that no run repeats
+    "bincount": using("y", "y = torch.bincount(torch.tensor([9223372036854775807]), None, 0)"),
+    "dropout in training mode": forward("x = torch.dropout(x, 0.5, True)"),
+    "dropout in a branch, in training mode": forward("if bool(torch.gt(torch.sum(x), -1.)):", "  x = torch.dropout(x, 0.5, True)", "else:", "  pass"),
+    "random numbers": using("y", "y = torch.rand_like(x)"),
+    "random draws": using("y", "y = torch.bernoulli(torch.sigmoid(x))"),
+    "random choices": using("y", "y = torch.multinomial(torch.sigmoid(torch.flatten(x, 1, -1)), 1, False)"),
 }
+
+
+# What the sentence has to say of a case whose name contains the word.
+SENTENCES = {"taken for": "for one of type", "pickled": "is damaged: its attribute", "bincount": "aten::bincount, which is not on the list",
+             "training mode": "dropout left in training mode (aten::dropout), so every run would give other results; call model.eval() before torch.jit.trace",
+             "random": "draws random numbers"}
 
 
 def pickle_of(case):
@@ -235,6 +270,11 @@ def pickle_of(case):
     if "n : Tensor" in case:
         state += (b"X\x01\x00\x00\x00n" + b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
                   b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQK\x00))\x89NtR")
+    for declared, wrong in {"number : int": b"X\x03\0\0\0abc", "pair : Tuple": b"K\x01\x85", "texts : List": b"](X\x03\0\0\0abce",
+                            "other : ": b"c__torch__\nSmall\n)\x81}(X\x01\0\0\0aK\x01ub"}.items():
+        if f"  {declared}" in case.split("  def ")[0]:
+            name = declared.split(" ")[0].encode()
+            state += b"X" + bytes([len(name)]) + b"\0\0\0" + name + wrong
     return b"\x80\x02c__torch__\nM\n)\x81}(" + state + b"ub."
 
 
@@ -303,7 +343,7 @@ class Trial:
         return result.code, result.err, written, denied
 
 
-def try_case(traced, code):
+def try_case(traced, code, says=""):
     """What is wrong with it, what was said, and whether the second wall was reached."""
     wrong = []
     with tempfile.TemporaryDirectory(prefix="galvani-hostile.") as folder:
@@ -316,6 +356,8 @@ def try_case(traced, code):
         lines = [line for line in err.splitlines() if not line.startswith("warning:")]
         if status != 3 or len(lines) != 1:
             wrong.append(f"exit {status}, {err[-300:]!r}")
+        elif says not in lines[0]:
+            wrong.append(f"it does not say {says!r}, but {lines[0]!r}")
         if trial.contents() != before:
             wrong.append("files were changed")
         if written:
@@ -328,6 +370,10 @@ def try_case(traced, code):
             if written:
                 wrong.append(f"without the list, opened for writing: {written[0]}")
     return wrong, lines[0].split("model.pt: ")[-1][:120] if lines else "", denied > 0
+
+
+def sentence_of(name):
+    return next((sentence for word, sentence in SENTENCES.items() if word in name), "")
 
 
 def main():
@@ -343,7 +389,7 @@ def main():
         wrong, _, _ = pool.submit(lambda: try_case(own.traced, HEADER + BENIGN)).result()
         if wrong != ["exit 0, ''"]:
             raise SystemExit(f"a harmless model is not taken: {wrong}")
-        for name, (wrong, sentence, wall) in zip(cases, pool.map(lambda code: try_case(own.traced, code), cases.values())):
+        for name, (wrong, sentence, wall) in zip(cases, pool.map(lambda name: try_case(own.traced, cases[name], sentence_of(name)), cases)):
             failures += bool(wrong)
             walls += wall
             print(f"FAILED {name}: {'; '.join(wrong)}" if wrong else f"ok {name}: {sentence}", flush=True)

@@ -24,6 +24,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "model/graph_tools.h"
+#include "model/torchscript/attribute_check.h"
 #include "model/torchscript/code_check.h"
 #include "model/torchscript/pickle_check.h"
 
@@ -176,6 +177,7 @@ torch::jit::Module load_checked(const std::string& archive, const std::vector<Co
   std::istringstream stream(archive);
   try {
     torch::jit::Module module = torch::jit::load(stream, at::kCPU);
+    check_attributes(module, label);
     if (!trusted) check_operators(module, label);
     return module;
   } catch (const Error&) {

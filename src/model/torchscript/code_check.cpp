@@ -13,6 +13,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/limits.h"
 #include "galvani/model/operators.h"
+#include "model/random_layers.h"
 
 namespace galvani::torchscript {
 namespace {
@@ -226,6 +227,7 @@ class OperatorCheck {
       check_arguments(node, *schema);
     }
     if (node->kind() == c10::prim::Constant) check_constant(node);
+    if (node->kind() == c10::prim::unchecked_cast) check_cast(node);
     check_types(node->outputs());
   }
 
@@ -243,6 +245,17 @@ class OperatorCheck {
         bad_input("{}: its code has a value of type {}, which is not allowed; refused, {}", label_,
                   printable(value->type()->repr_str()), kRemedy);
     }
+  }
+
+  // LibTorch believes it: what has another type is then read as if it had this one. The compiler writes it where code
+  // has asked whether an optional value is None.
+  void check_cast(const Node* node) const {
+    c10::TypePtr from = node->input()->type();
+    if (auto optional = from->cast<c10::OptionalType>()) from = optional->getElementType();
+    if (!from->isSubtypeOf(*node->output()->type()))
+      bad_input("{}: its code takes a value of type {} for one of type {}, which is not allowed; refused, {}", label_,
+                printable(node->input()->type()->annotation_str()), printable(node->output()->type()->annotation_str()),
+                kRemedy);
   }
 
   void check_constant(const Node* node) const {
@@ -343,6 +356,46 @@ void check_writes(const Node* node, const std::string& label) {
   }
 }
 
+// The constant argument of this name; nothing: there is none, or it is not known before the graph runs.
+c10::optional<c10::IValue> known_argument(const Node* node, const c10::FunctionSchema& schema, const char* name) {
+  c10::optional<int> index = schema.argumentIndexWithName(name);
+  if (!index || static_cast<std::size_t>(*index) >= node->inputs().size()) return c10::nullopt;
+  return jit::toIValue(node->input(static_cast<std::size_t>(*index)));
+}
+
+bool may_be_in_training(const Node* node, const c10::FunctionSchema& schema) {
+  for (const char* name : {"train", "training"}) {
+    if (!schema.argumentIndexWithName(name)) continue;
+    c10::optional<c10::IValue> flag = known_argument(node, schema, name);
+    return !flag || !flag->isBool() || flag->toBool();
+  }
+  return false;
+}
+
+// The same input has to give the same result, alone or beside others.
+void check_repeatable(const Node* node, const std::string& label) {
+  constexpr const char* kEvaluate = "call model.eval() before torch.jit.trace or torch.jit.script, and export it again";
+  const c10::FunctionSchema* schema = node->maybeSchema();
+  if (schema == nullptr || !node->kind().is_aten()) return;
+  if (may_be_in_training(node, *schema)) {
+    if (node->kind() == c10::aten::batch_norm) {
+      if (node->namedInput("running_mean")->type()->kind() == c10::TypeKind::NoneType) return;
+      bad_input("{}: has batch normalisation left in training mode, so results would depend on the batch; {}", label,
+                kEvaluate);
+    }
+    for (const char* share : {"p", "dropout"}) {
+      c10::optional<c10::IValue> dropped = known_argument(node, *schema, share);
+      if (dropped && dropped->isDouble() && dropped->toDouble() == 0) return;
+    }
+    bad_input("{}: has {} left in training mode ({}), so every run would give other results; {}", label,
+              node->kind() == c10::aten::rrelu ? "a random activation" : "dropout",
+              printable(node->kind().toQualString()), kEvaluate);
+  }
+  if (draws_noise(node))
+    bad_input("{}: its code draws random numbers ({}), so every run would give other results; refused", label,
+              printable(node->kind().toQualString()));
+}
+
 }  // namespace
 
 void check_source(const std::string& code, const std::string& name, const std::string& label) {
@@ -367,6 +420,16 @@ void check_operators(const jit::Module& module, const std::string& label) {
 }
 
 void check_frozen(jit::Graph& graph, const std::string& label) {
+  // First, for it has the remedy: layers in training mode also change what is the model's own.
+  std::vector<jit::Block*> all{graph.block()};
+  while (!all.empty()) {
+    jit::Block* block = all.back();
+    all.pop_back();
+    for (Node* node : block->nodes()) {
+      check_repeatable(node, label);
+      all.insert(all.end(), node->blocks().begin(), node->blocks().end());
+    }
+  }
   std::vector<jit::Block*> open{graph.block()};
   while (!open.empty()) {
     jit::Block* block = open.back();

@@ -23,7 +23,8 @@ void check_operators(const torch::jit::Module& module, const std::string& label)
 
 // The frozen graph that will run, where calls are gone and arguments are known: no attribute, list or dictionary of the
 // model is changed while it runs, since several threads share it; numbers that LibTorch trusts are constants it can
-// take. What would print is removed, and loops look up now and then, so that they can be ended (check_step).
+// take; nothing draws random numbers, and nothing is in training mode. What would print is removed, and loops look up
+// now and then, so that they can be ended (check_step).
 void check_frozen(torch::jit::Graph& graph, const std::string& label);
 
 }  // namespace galvani::torchscript

@@ -1,7 +1,7 @@
 // The table of operators, by what they are for. Left out on purpose: what takes strides, storages or unchecked indices
-// (as_strided, _reshape_alias, set_, resize_, empty_strided, embedding_bag, ...), files (save, from_file), text on the
-// terminal (Print), threads (fork, wait), sparse, quantised and nested tensors, and sorting of lists, where an order
-// that contradicts itself makes the standard library leave the list.
+// (as_strided, _reshape_alias, set_, resize_, empty_strided, embedding_bag, bincount, ...), files (save, from_file),
+// text on the terminal (Print), threads (fork, wait), sparse, quantised and nested tensors, and sorting of lists, where
+// an order that contradicts itself makes the standard library leave the list.
 #include "galvani/model/operators.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ constexpr Row kRows[] = {
      "linalg_inv linalg_matrix_norm linalg_norm linalg_vector_norm matmul matrix_power mm mv outer tensordot trace "
      "vdot"},
     {"Reductions and order", true, "aten::",
-     "_unique2 all allclose amax amin aminmax any argmax argmin argsort bincount bucketize count_nonzero cummax "
+     "_unique2 all allclose amax amin aminmax any argmax argmin argsort bucketize count_nonzero cummax "
      "cummin cumprod cumsum diff dist equal frobenius_norm histc kthvalue logcumsumexp logsumexp max mean median "
      "min mode nanmean nansum norm nuclear_norm prod quantile renorm searchsorted sort std std_mean sum topk "
      "unique_consecutive var var_mean"},
@@ -122,7 +122,11 @@ std::string torchscript_operators_markdown() {
       "write\n"
       "into a given tensor (`out=`) are refused everywhere; \"of tensors\" means that overloads which begin with "
       "something\n"
-      "else are refused, too.\n";
+      "else are refused, too. `prim::unchecked_cast` may only take the `None` out of an optional type. What draws "
+      "random\n"
+      "numbers, and dropout and batch normalisation in training mode, may be there for training alone: a file in "
+      "which\n"
+      "evaluation gets to them is refused.\n";
   for (const OperatorGroup& group : torchscript_operators()) {
     page += fmt::format("\n## {}{}\n\n", group.title, group.tensors ? " (of tensors)" : "");
     std::string line;

@@ -159,6 +159,10 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
   if (!card.architecture.empty()) line("architecture", printable(card.architecture));
   line("input", join_shape(info.input) + (card.rate > 0 ? fmt::format(" at {} Hz", card.rate) : "") +
+                    (info.input.size() == 3 && !info.graph_input.empty()
+                         ? fmt::format(", to the graph {}{}", join_shape(info.graph_input),
+                                       info.graph_input.size() == 1 ? " values" : "")
+                         : "") +
                     (info.number != "float32" ? " " + info.number : "") +
                     (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
   if (info.classes > 0) line("classes", std::to_string(info.classes) + head_text(info));

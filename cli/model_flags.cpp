@@ -41,7 +41,10 @@ void ModelFlags::add_preprocessing(Verb& verb) {
   verb.add_option("--std", flags.deviation, "standard deviation to divide by").group(group);
   verb.add_option("--channels", flags.channels, "channel order: rgb or bgr").group(group);
   verb.add_option("--layout", flags.layout, "input layout: nchw or nhwc").group(group);
-  verb.add_option("--input", flags.input, "input shape as channels,height,width, for a TorchScript file").group(group);
+  verb.add_option(
+          "--input", flags.input,
+          "what an input is, where the file leaves it open: channels,height,width, or channels,length of a sound")
+      .group(group);
   verb.add_option("--head", flags.head,
                   "what the model's output is: logits, softmax, log-softmax or sigmoid (default: found out)")
       .check(OneOf{{"logits", "softmax", "log-softmax", "sigmoid"}})
@@ -112,7 +115,9 @@ std::shared_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data)
   const Execution& has = lent->second->execution();
   bool runs_so = wanted.micro_batch == 0 || (wanted.micro_batch == has.micro_batch &&
                                              wanted.channels_last == has.channels_last && wanted.fused == has.fused);
-  return runs_so ? lent->second : load_file(data);
+  if (!runs_so) return load_file(data);
+  if (data) lent->second->read_as_images(data->shape);
+  return lent->second;
 }
 
 std::unique_ptr<Network> ModelFlags::load_file(const std::optional<SampleType>& data) {

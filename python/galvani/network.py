@@ -64,7 +64,6 @@ class Network:
         self.path: str = info["path"]
         self.format: str = info["format"]
         self.sha256: str = info["sha256"]
-        self.input_shape: tuple[int, ...] = info["input"]
         self.classes: int = info["classes"]
         self.class_names: list[str] = info["class_names"]
         self.parameters: int = info["parameters"]
@@ -104,7 +103,7 @@ class Network:
         kept as TorchScript in `path` (default: a file in the cache folder). `options` are those of load; by default
         the bytes 0 to 255 of an image become 0 to 1."""
         torch: Any = importlib.import_module("torch")  # of python3-torch, which nothing else needs
-        if not isinstance(example, torch.Tensor) or example.dim() < 3:
+        if not isinstance(example, torch.Tensor) or example.dim() < 2:
             raise UsageError("example must be a batch of inputs as the module takes them, such as torch.zeros(1, 3, 32, 32)")
         training = module.training
         module.eval()
@@ -154,6 +153,13 @@ class Network:
     def predict(self, images: Any) -> Predictions:
         """The classes of `images`, as `galvani predict` says them."""
         return Predictions(**self._core.predict(as_array(images, "images")))
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """(C, H, W), or (channels, length) of a sound. One whose module takes rows of values is (1, values) until
+        images of as many values are given."""
+        shape: tuple[int, ...] = self._core.info()["input"]
+        return shape
 
     @property
     def taps(self) -> list[Tap]:

@@ -186,8 +186,8 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
   } catch (const json::exception& e) {
     bad_input("{}: the model card is wrong: {}", where, e.what());
   }
-  if (!card.input.empty() && card.input.size() != 3 && card.input.size() != 2)
-    bad_input("{}: 'input' must be [channels, height, width], or [channels, length] of a sound", where);
+  if (card.input.size() > 3)
+    bad_input("{}: 'input' must be [channels, height, width], [channels, length] of a sound, or [values]", where);
   if (!card.number.empty() && card.number != "float32" && card.number != "float16" && card.number != "uint8")
     bad_input("{}: 'type' is '{}', but must be float32, float16 or uint8", where, printable(card.number));
   check_head(card.head, where + ": 'head'", ErrorCode::bad_input);
@@ -310,10 +310,11 @@ void CardFlags::apply_to(ModelCard& card) const {
     card.input.clear();
     for (double n : parse_numbers("--input", input.substr(0, rate_at)))
       card.input.push_back(static_cast<std::int64_t>(n));
-    if ((card.input.size() != 3 && card.input.size() != 2) ||
-        *std::min_element(card.input.begin(), card.input.end()) < 1)
-      bad_usage("--input is '{}', but must be channels,height,width such as 3,224,224, or channels,length of a sound",
-                printable(input));
+    if (card.input.size() > 3 || *std::min_element(card.input.begin(), card.input.end()) < 1)
+      bad_usage(
+          "--input is '{}', but must be channels,height,width such as 3,224,224, channels,length of a sound, or how "
+          "many values a flat input has",
+          printable(input));
   }
 }
 

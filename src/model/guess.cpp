@@ -125,6 +125,8 @@ std::vector<Candidate> in_every_layout(const GuessSource& source, const CardFlag
   for (const std::string& layout : layouts) {
     try {
       std::unique_ptr<Network> network = source.load(layout);
+      // One channel has one order.
+      if (!result.empty() && !network->info().graph_input.empty() && network->info().input[0] == 1) continue;
       DataView data = source.data(*network);
       check_fits(*network, data.type().shape, data.name);
       result.push_back({std::move(network), std::move(data)});

@@ -74,10 +74,8 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   const std::vector<std::int64_t>& shape = program.inputs[0].shape;
   if (program.inputs[0].shaped && (shape.size() < 2 || shape.size() > 4))
     bad_input("{}: its input has {} dimensions; images have 4, sounds 3 or 2", label, shape.size());
-  impl->without_channels = program.inputs[0].shaped && shape.size() == 2;
   if (shape.size() >= 2) {
     impl->info.input.assign(shape.begin() + 1, shape.end());
-    if (impl->without_channels) impl->info.input.insert(impl->info.input.begin(), 1);
     if (shape[0] > 0) impl->info.fixed_batch = shape[0];
   }
   // The file alone does not say what the network is if its weights lie beside it.
@@ -176,6 +174,7 @@ std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const
     probe_number_types(*impl, label, options.data_shape);
     return 0;
   });
+  impl->tell_reading();
   for (const std::string& note : impl->info.notes) log::warn("{}: {}", label, note);
   return impl;
 }
@@ -331,13 +330,33 @@ void check_classes(const NetworkInfo& info) {
   if (info.classes == 0) bad_input("{}: gives no score per class, which is needed here", info.path);
 }
 
+namespace {
+
+bool channels(std::int64_t n) {
+  return n == 1 || n == 3;
+}
+
+// What makes images of that shape fit.
+std::string remedy(const Network& network, at::IntArrayRef shape) {
+  const std::vector<std::int64_t>& want = network.info().input;
+  if (shape.size() == 3 && network.info().graph_input.size() == 1)
+    return fmt::format("; --input channels,height,width says which images its {} values are",
+                       network.info().graph_input[0]);
+  if (shape.size() != 3 || want.size() != 3) return "";
+  if (!network.card().preprocess.channels_last && channels(want[2]) && !channels(want[0]))
+    return "; its channels seem to come last: add --layout nhwc";
+  if (shape[2] == want[0] && shape[0] != want[0])
+    return "; their channels seem to come last: give them as channels, height, width";
+  return channels(want[0]) ? "; --resize fit makes them fit" : "";
+}
+
+}  // namespace
+
 void check_fits(const Network& network, at::IntArrayRef shape, const std::string& data_name) {
   const std::vector<std::int64_t>& want = network.info().input;
   if (shape == at::IntArrayRef(want)) return;
-  bool images = shape.size() == 3 && want.size() == 3;
   bad_input("{} has {} of shape {}, but {} takes {}{}", data_name, shape.size() == 2 ? "clips" : "images",
-            fmt::join(shape, "x"), network.info().path, fmt::join(want, "x"),
-            images ? "; --resize fit makes them fit" : "");
+            fmt::join(shape, "x"), network.info().path, fmt::join(want, "x"), remedy(network, shape));
 }
 
 void check_fits(const Network& network, const at::Tensor& batch, const std::string& data_name) {

@@ -33,8 +33,6 @@ struct Network::Impl {
   std::string loaded_weights;         // hash of the weights as loaded, once they may have changed
   std::uint64_t weights_version = 0;  // how often they may have
 
-  bool without_channels = false;  // the graph takes sounds as [N, length]
-
   bool takes_bytes() const { return info.number == "uint8"; }
   // The evaluation graph of the module as it is now.
   FrozenModule freeze();
@@ -47,6 +45,8 @@ struct Network::Impl {
   // as the graph takes it, `logits` what it gave for that.
   bool settle_head(const at::Tensor& input, const at::Tensor& logits);
   void make_logits(Head head);
+  // One line about images whose values the graph takes in another form.
+  void tell_reading() const;
   at::Tensor outputs_for_unlike(std::int64_t batch) const;  // images and what is none, in batches of that size
   bool head_settled = false;
   bool may_be_probabilities = false;  // outputs for noise lay between 0 and 1, but were not told to be any

@@ -110,7 +110,6 @@ std::unique_ptr<Network> Network::clone() const {
   impl->module = from.module.deepcopy();
   impl->taps = from.taps;
   impl->any_output = from.any_output;
-  impl->without_channels = from.without_channels;
   impl->output_names = from.output_names;
   impl->kept_outputs = from.kept_outputs;
   impl->execution = from.execution;

@@ -4,6 +4,7 @@
 #include <torch/script.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "galvani/base/error.h"
@@ -36,23 +37,83 @@ void check_input_size(const std::vector<std::int64_t>& shape, std::int64_t batch
         label, batch, most);
 }
 
-std::vector<std::vector<std::int64_t>> candidate_inputs(const Network::Impl& impl,
-                                                        const std::vector<std::int64_t>& data) {
-  if (!impl.card.input.empty()) return {impl.card.input};
-  std::vector<std::int64_t> stated = impl.info.input;
-  bool complete = !stated.empty() && *std::min_element(stated.begin(), stated.end()) > 0;
+using Shape = std::vector<std::int64_t>;
+
+// What an input may be, and what the graph takes of it (NetworkInfo::graph_input).
+struct Reading {
+  Shape input;
+  Shape graph;
+};
+
+bool complete(const Shape& shape) {
+  return !shape.empty() && *std::min_element(shape.begin(), shape.end()) > 0;
+}
+
+std::int64_t values_of(const Shape& shape) {
+  std::int64_t values = 1;
+  for (std::int64_t n : shape) {
+    if (__builtin_mul_overflow(values, n, &values)) return 0;
+  }
+  return values;
+}
+
+// What graphs without convolutions take in place of an image.
+std::vector<Shape> other_forms(const Shape& image) {
+  std::vector<Shape> forms = {{values_of(image)}};
+  if (image[0] == 1) forms.push_back({image[1], image[2]});
+  return forms;
+}
+
+// The image of the data's size whose values a graph takes as `graph`: in colour or gray, as their number says.
+std::optional<Shape> image_of(const Shape& graph, const Shape& data) {
+  if (data.size() != 3 || graph.size() > 2 || !complete(graph)) return std::nullopt;
+  for (std::int64_t channels : {data[0], std::int64_t{1}, std::int64_t{3}}) {
+    Shape image = {channels, data[1], data[2]};
+    for (const Shape& form : other_forms(image)) {
+      if (form == graph) return image;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Reading> candidate_inputs(const Network::Impl& impl, const Shape& data) {
+  const Shape& said = impl.card.input;
+  Shape stated = impl.info.input;
+  if (said.size() == 1 || (stated.empty() && said.size() == 2)) stated = said;
+  if (said.size() < 3) {
+    if (std::optional<Shape> image = image_of(stated, data)) return {{*image, stated}};
+  }
+  if (said.size() > 1) {
+    if (said.size() == stated.size()) return {{said, {}}};
+    if (stated.size() == 1) return {{said, {values_of(said)}}};
+    if (stated.size() == 2 && said[0] == 1) return {{said, {said[1], said[2]}}};
+    std::vector<Reading> result = {{said, {}}};
+    if (!stated.empty()) return result;
+    for (const Shape& form : other_forms(said)) result.push_back({said, form});
+    return result;
+  }
+  if (stated.size() == 1) {
+    bool sound = data.size() == 2 && data[0] == 1;
+    std::int64_t length = stated[0] > 0 ? stated[0] : sound ? data[1] : kCommonLength;
+    return {{{1, length}, {length}}};
+  }
   // The channels come first everywhere but in the model.
-  if (complete && impl.card.preprocess.channels_last) std::rotate(stated.begin(), stated.end() - 1, stated.end());
-  if (complete) return {stated};
-  std::vector<std::vector<std::int64_t>> result;
+  if (complete(stated) && impl.card.preprocess.channels_last)
+    std::rotate(stated.begin(), stated.end() - 1, stated.end());
+  if (complete(stated)) return {{stated, {}}};
   // Images of any size are cut to this one.
   if (std::int64_t side = impl.card.intake.crop; side > 0 && stated.size() != 2)
-    return {{data.size() == 3 ? data[0] : 3, side, side}, {3, side, side}, {1, side, side}};
-  if (!data.empty() && (stated.empty() || data.size() == stated.size())) result.push_back(data);
-  if (stated.size() == 2) result.push_back({stated[0] > 0 ? stated[0] : 1, stated[1] > 0 ? stated[1] : kCommonLength});
+    return {{{data.size() == 3 ? data[0] : 3, side, side}, {}}, {{3, side, side}, {}}, {{1, side, side}, {}}};
+  std::vector<Reading> result;
+  if (!data.empty() && (stated.empty() || data.size() == stated.size())) result.push_back({data, {}});
+  if (stated.size() == 2)
+    result.push_back({{stated[0] > 0 ? stated[0] : 1, stated[1] > 0 ? stated[1] : kCommonLength}, {}});
   if (stated.size() == 2) return result;
+  if (stated.empty() && data.size() == 3) {
+    for (const Shape& form : other_forms(data)) result.push_back({data, form});
+  }
   for (std::int64_t channels : {3, 1}) {
-    for (std::int64_t side : kCommonSides) result.push_back({channels, side, side});
+    for (std::int64_t side : kCommonSides) result.push_back({{channels, side, side}, {}});
   }
   return result;
 }
@@ -68,6 +129,31 @@ bool same_rows(const at::Tensor& together, const std::vector<at::Tensor>& alone,
 }
 
 }  // namespace
+
+void Network::Impl::tell_reading() const {
+  if (info.input.size() != 3 || info.graph_input.empty()) return;
+  bool rows = info.input[0] == 1;
+  std::string order = card.preprocess.bgr ? "blue, green, red" : "red, green, blue";
+  if (info.input[0] != 3) order = fmt::format("{} channels", info.input[0]);
+  log::info("{}: its input of {}{} is read as images of {}, {}", info.path, fmt::join(info.graph_input, "x"),
+            info.graph_input.size() == 1 ? " values" : "", fmt::join(info.input, "x"),
+            rows ? "row by row"
+            : card.preprocess.channels_last
+                ? fmt::format("pixel by pixel ({})", order)
+                : fmt::format("channel by channel ({}; --layout nhwc: pixel by pixel)", order));
+}
+
+void Network::read_as_images(const std::vector<std::int64_t>& shape) {
+  Impl& impl = *impl_;
+  if (impl.info.input.size() != 2) return;
+  Shape graph = impl.info.graph_input.empty() ? impl.info.input : impl.info.graph_input;
+  std::optional<Shape> image = image_of(graph, shape);
+  if (!image) return;
+  check(impl.card.preprocess, image->at(0), impl.info.path);
+  impl.info.input = *image;
+  impl.info.graph_input = graph;
+  impl.tell_reading();
+}
 
 bool Network::Impl::same_outputs(Executor& free, const at::Tensor& input, double tolerance) const {
   std::vector<std::vector<at::Tensor>> alone(kept_outputs.size());
@@ -122,7 +208,7 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   std::vector<int> every;
   for (std::size_t i = 0; i < executor->taps().size(); ++i) every.push_back(static_cast<int>(i));
   std::shared_ptr<const Plan> plan = executor->plan({every, {}, Executor::Form::whole, {}, false});
-  std::vector<std::vector<std::int64_t>> candidates = candidate_inputs(*this, data_shape);
+  std::vector<Reading> candidates = candidate_inputs(*this, data_shape);
   std::string first_error;
   std::vector<at::Tensor> values;
   at::Tensor judged;        // by what a single image gives and what it gives among others: are batches free?
@@ -147,21 +233,22 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     }
   };
   std::vector<std::int64_t> found;
-  for (const auto& shape : candidates) {
-    if (attempt(shape, batch) || (info.fixed_batch == 0 && attempt(shape, 1))) {
-      found = shape;
+  for (const auto& [input, graph] : candidates) {
+    info.graph_input = graph;
+    if (attempt(input, batch) || (info.fixed_batch == 0 && attempt(input, 1))) {
+      found = input;
       break;
     }
   }
   if (found.empty())
-    bad_input("{}: cannot be run on an image of {}: {}", info.path, fmt::format("{}", fmt::join(candidates[0], "x")),
-              first_error);
+    bad_input("{}: cannot be run on {} of {}: {}", info.path, candidates[0].input.size() == 3 ? "an image" : "a sound",
+              fmt::format("{}", fmt::join(candidates[0].input, "x")), first_error);
   std::vector<std::int64_t> stated = std::exchange(info.input, found);
   if (!head_settled && settle_head(prepare(noise, {}), values[0])) {
     info.input = stated;
     return probe(data_shape);
   }
-  if (candidates.size() > 1 && found != data_shape)
+  if (card.input.empty() && candidates.size() > 1 && found != data_shape)
     info.notes.push_back(fmt::format("does not state its input; {} works (--input says otherwise)",
                                      fmt::format("{}", fmt::join(found, "x"))));
   batch = noise.size(0);

@@ -281,9 +281,7 @@ class Run {
 
   // [B, ...] or [B, K, ...] with respect to the prepared input → with respect to the pixels.
   at::Tensor pull_back(const at::Tensor& gradient) const {
-    auto of_files = [&](const at::Tensor& of_input) {
-      return impl_.card.preprocess.pull_back(impl_.without_channels ? of_input.unsqueeze(1) : of_input);
-    };
+    auto of_files = [&](const at::Tensor& of_input) { return from_graph(impl_.info, impl_.card.preprocess, of_input); };
     if (request_.objectives == 0) return of_files(gradient);
     at::Tensor pixels = of_files(gradient.flatten(0, 1));
     return pixels.unflatten(0, std::vector<std::int64_t>{gradient.size(0), gradient.size(1)});
@@ -351,10 +349,22 @@ at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shap
   return period.repeat({values / 256 + 1}).narrow(0, 0, values).view(with_batch(size, shape));
 }
 
+at::Tensor to_graph(const NetworkInfo& info, const Preprocess& preprocess, const at::Tensor& inputs) {
+  at::Tensor values = preprocess.apply(inputs);
+  return info.graph_input.empty() ? values : values.reshape(with_batch(inputs.size(0), info.graph_input));
+}
+
+at::Tensor from_graph(const NetworkInfo& info, const Preprocess& preprocess, const at::Tensor& gradient) {
+  if (info.graph_input.empty()) return preprocess.pull_back(gradient);
+  std::vector<std::int64_t> shape = info.input;
+  if (preprocess.channels_last) std::rotate(shape.begin(), shape.begin() + 1, shape.end());
+  return preprocess.pull_back(gradient.reshape(with_batch(gradient.size(0), shape)));
+}
+
 at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& form) const {
-  at::Tensor input = card.preprocess.apply(images);
+  at::Tensor input = to_graph(info, card.preprocess, images);
   if (takes_bytes()) input.round_().clamp_(0, 255);
-  if (without_channels) return input.flatten(1);
+  if (!info.graph_input.empty()) return input;
   return form.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast) : input;
 }
 

@@ -12,6 +12,7 @@ namespace {
 constexpr float kFull = 255;
 
 struct Pgd {
+  NetworkInfo info;
   Preprocess preprocess;
   float radius;  // grey levels
   float step;
@@ -26,7 +27,8 @@ struct Pgd {
       return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum);
     };
     for (std::int64_t i = 0; i < steps; ++i) {
-      at::Tensor slope = preprocess.pull_back(slot.input_gradient(0, preprocess.apply(x), loss));
+      at::Tensor of_graph = slot.input_gradient(0, to_graph(info, preprocess, x), loss);
+      at::Tensor slope = from_graph(info, preprocess, of_graph);
       x = at::min(at::max(x + step * slope.sign(), low), high);
     }
     return x;
@@ -54,7 +56,7 @@ const AdversaryRegistry& adversaries() {
         [](const Options& options, const Network& network) {
           double step = options.real("step");
           if (step == 0) step = 2.5 * options.real("eps") / static_cast<double>(options.integer("steps"));
-          Pgd pgd{network.card().preprocess, static_cast<float>(options.real("eps")) * kFull,
+          Pgd pgd{network.info(), network.card().preprocess, static_cast<float>(options.real("eps")) * kFull,
                   static_cast<float>(step) * kFull, options.integer("steps")};
           return Perturbation{options.str(), pgd};
         }}});

@@ -219,6 +219,20 @@ def colour_network(side, *ends, scores=3):
     return message((1, 8), (7, graph), (8, message((2, 13))))
 
 
+def flat_network(values):
+    """An ONNX network that takes [N, values] and tells ten classes apart by the sums of a tenth of them each; `values` may be sides."""
+    sides = [values] if isinstance(values, int) else list(values)
+    count = math.prod(sides)
+    def port(name, sides):
+        shape = message(*((1, message((2, "n")) if n is None else message((1, n))) for n in sides))
+        return message((1, name), (2, message((1, message((1, 1), (2, shape))))))
+    weights = struct.pack(f"<{count * 10}f", *(1.0 if k * 10 // count == c else 0.0 for k in range(count) for c in range(10)))
+    nodes = [message((1, "x"), (2, "row"), (4, "Flatten")), message((1, "row"), (1, "w"), (2, "scores"), (3, "dense"), (4, "MatMul"))]
+    graph = message(*((1, node) for node in nodes), (2, "flat"), (5, message((1, count), (1, 10), (2, 1), (8, "w"), (9, weights))),
+                    (11, port("x", (None, *sides))), (12, port("scores", (None, 10))))
+    return message((1, 8), (7, graph), (8, message((2, 13))))
+
+
 def predictions(text):
     """The rows of a CSV of predictions, without names of classes and files, which a file format may not carry."""
     return [{k: v for k, v in row.items() if k not in ("name", "index", "file")} for row in csv.DictReader(io.StringIO(text))]
@@ -492,6 +506,30 @@ def _(w):
                      ["describe", *data], ["excite", *data, "--change", "noise:eps=0.1", "-q"], ["quality", "--tests", "mono.npz", "--originals", "mono.npz"], ["trace", *data, "-o", "mono.npy"]):
             w.refused(3, verb[0], f"{name}.onnx", *verb[1:], names="has one output")
     expect(not (w / "mono").exists(), "a refused campaign left a folder")
+
+
+@check("every verb takes images for a network of [N, 784] or [N, 28, 28], and says how they are read")
+def _(w):
+    for name, sides in (("flat", 784), ("rows", (28, 28))):
+        (w / f"{name}.onnx").write_bytes(flat_network(sides))
+        data = ["--data", "digits:test[:40]"]
+        how = f"{name}.onnx: its input of {'784 values' if name == 'flat' else '28x28'} is read as images of 1x28x28, row by row"
+        for verb in (["inspect", *data], ["predict", *data, "-o", "flat.csv"], ["cover", *data, "--criteria", "nc"], ["select", *data, "--top", "5%"],
+                     ["fuzz", *data, "--labels", "model", "--guide", "random", "--iterations", "1", "-o", f"{name}-run"],
+                     ["attack", *data, "--labels", "model", "--method", "fgsm"], ["trace", *data, "-o", f"{name}.npy"]):
+            expect(how in w.done(verb[0], f"{name}.onnx", *verb[1:]).err, f"{verb[0]} does not say how it reads {name}")
+        expect(how in w.done("replay", f"{name}-run").err, "replay does not")
+        given = w.done("inspect", f"{name}.onnx", "--input", "1,28,28").out
+        expect(re.search("^input +1x28x28, to the graph", given, re.M), f"--input 1,28,28 is not shown: {given[:300]}")
+
+
+@check("a network whose channels come last is refused with the option that helps, and takes it")
+def _(w):
+    (w / "last.onnx").write_bytes(flat_network((28, 28, 3)))
+    write_colours(w / "last.npz", 12)
+    for options in ([], ["--resize", "fit"]):
+        w.refused(3, "predict", "last.onnx", "--data", "last.npz", *options, names="add --layout nhwc")
+    w.done("predict", "last.onnx", "--data", "last.npz", "--layout", "nhwc")
 
 
 @check("probabilities are shown as they are, whatever makes them; where scores cannot be had, every verb says so")

@@ -40,7 +40,7 @@ struct ModelCard {
   Preprocess preprocess;
   Intake intake;                    // how image files become its input
   bool preprocess_known = false;    // somebody stated it; otherwise it is the default, a guess
-  std::vector<std::int64_t> input;  // [C, H, W] or [channels, length]; empty: as the graph says
+  std::vector<std::int64_t> input;  // [C, H, W], [channels, length] or [values]; empty: as the graph says
   std::int64_t rate = 0;            // of sounds, samples a second; 0: nobody said
   std::string head;                 // what its output is: logits, softmax, log-softmax or sigmoid; empty: find out
   std::string number;               // of that input: "float32", "float16" or "uint8"; empty: as the graph says
@@ -68,7 +68,7 @@ struct CardFlags {
   std::string range;     // "0..1"
   std::string channels;  // rgb | bgr
   std::string layout;    // nchw | nhwc
-  std::string input;     // "3,224,224", "1,16000" or "1,16000@8000": for a TorchScript file that does not say
+  std::string input;     // "3,224,224", "1,16000", "1,16000@8000" or "784"
   std::string head;      // logits, softmax, log-softmax or sigmoid
   std::string rate;      // of sounds: samples a second
   std::string resize;    // a number (the short side), exact, fit or pad

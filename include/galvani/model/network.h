@@ -48,7 +48,9 @@ struct NetworkInfo {
   std::string sha256;      // of the file, and of external data that it names
   std::int64_t opset = 0;  // ONNX only
   std::string producer;
-  std::vector<std::int64_t> input;   // [C, H, W], or [channels, length] of a sound
+  std::vector<std::int64_t> input;  // [C, H, W], or [channels, length] of a sound
+  // What the graph takes of an input in place of that: all its values in a row, [values], or [H, W]; empty: as it is.
+  std::vector<std::int64_t> graph_input;
   std::string number = "float32";    // of its input: "float32", "float16" (all of it runs in float32) or "uint8"
   std::int64_t classes = 0;          // 0: its output is no row of scores (Options::any_output)
   std::vector<GraphOutput> outputs;  // with Options::any_output
@@ -205,6 +207,10 @@ class Network {
   // Those taps whose masks at the end act at places of their own: a layer, but not its activation function once more.
   std::vector<int> taps_with_own_end(const std::vector<int>& taps) const;
 
+  // A graph that takes [N, values] or [N, H, W] takes images of that shape from now on, if their values are as many.
+  // Nothing happens where somebody said what the images are, or where they do not fit.
+  void read_as_images(const std::vector<std::int64_t>& shape);
+
   // Looks once more at what the outputs are, on the first inputs that the network is to run on: probabilities that
   // neither the graph nor noise gave away. Nothing happens where that is settled.
   void settle_head(const at::Tensor& inputs);
@@ -252,6 +258,11 @@ class Network {
 
 // What the file would give for these scores, [N, classes] float: their softmax, or of sigmoids each for itself.
 at::Tensor probabilities(Head head, const at::Tensor& logits);
+
+// Images [B, C, H, W] or sounds as Preprocess::apply takes them → the input of the graph, and a gradient with respect
+// to that back to them.
+at::Tensor to_graph(const NetworkInfo& info, const Preprocess& preprocess, const at::Tensor& inputs);
+at::Tensor from_graph(const NetworkInfo& info, const Preprocess& preprocess, const at::Tensor& gradient);
 
 // Throws Error(bad_input) unless the network gives a score for each of several classes. A single output is a
 // probability, a number or a distance: as a class it would always win.

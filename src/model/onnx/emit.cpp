@@ -322,7 +322,8 @@ const Operator* find_operator(const std::string& name, std::int64_t opset, bool&
   for (const Operator& row : table) {
     if (name != row.name) continue;
     known = true;
-    if (opset >= row.first && opset <= row.last) return &row;
+    bool newest = opset > kNewestOpset && row.last == kNewestOpset;
+    if (opset >= row.first && (opset <= row.last || newest)) return &row;
   }
   return nullptr;
 }

@@ -136,8 +136,12 @@ void Importer::read_header() {
   if (!model_.producer_version().empty()) program_.producer += " " + model_.producer_version();
   for (const auto& entry : model_.metadata_props()) program_.metadata[entry.key()] = entry.value();
   // The opset is 0 where only other domains are imported; then it is their operators that are refused, by name.
-  if (program_.opset < 0 || program_.opset > kNewestOpset)
-    bad_input("{}: uses opset {}; supported are opsets up to {}", label_, program_.opset, kNewestOpset);
+  if (program_.opset < 0) bad_input("{}: uses opset {}", label_, program_.opset);
+  if (program_.opset > kNewestOpset)
+    program_.warnings.push_back(
+        fmt::format("uses opset {}, which is newer than any that is known ({}): its operators are run as those of "
+                    "opset {} are",
+                    program_.opset, kNewestOpset, kNewestOpset));
 }
 
 void Importer::add_initializers() {

@@ -44,6 +44,7 @@ void emit_where(Node& node) {
 
 void emit_cast(Node& node) {
   int target = static_cast<int>(node.integer("to", 0));
+  for (const char* of_float8 : {"saturate", "round_mode"}) node.given(of_float8);
   std::optional<at::ScalarType> type = scalar_type(target);
   if (!type) node.refuse("converts to the element type {}, which is not supported", type_name(target));
   node.out(fmt::format("torch.to({}, {})", node.in(0), type_text(*type)), *type, node.rank(0));
@@ -51,6 +52,7 @@ void emit_cast(Node& node) {
 
 void emit_cast_like(Node& node) {
   at::ScalarType type = node.type(1);
+  for (const char* of_float8 : {"saturate", "round_mode"}) node.given(of_float8);
   node.out(fmt::format("torch.to({}, {})", node.in(0), type_text(type)), type, node.rank(0));
 }
 

@@ -61,6 +61,13 @@ bool narrow_padding(const Window& window) {
   return narrow;
 }
 
+// Since opset 22 windows that start in the padding behind the image do not count; padding by an operator of its own
+// cannot be told from the image.
+void require_even_padding(const Node& node, bool ceil) {
+  if (ceil && node.opset() >= 22)
+    node.refuse("rounds its size up behind padding that is not symmetric, which is not supported");
+}
+
 void emit_max_pool(Node& node) {
   Window window = read_window(node, {});
   at::ScalarType type = node.type(0);
@@ -71,6 +78,7 @@ void emit_max_pool(Node& node) {
   bool integral = at::isIntegralType(type, false);
   if (integral) x = node.temporary(fmt::format("torch.to({}, {})", x, type_text(at::kFloat)));
   if (!narrow_padding(window)) {
+    if (window.same == Window::Same::no) require_even_padding(node, ceil);
     if (node.wants(1)) node.refuse("gives indices for padding that is not symmetric, which is not supported");
     x = pad_first(node, window, x, "float('-inf')");
   }
@@ -99,6 +107,7 @@ void emit_average_pool(Node& node) {
                     ints_text(window.strides), ints_text(window.before), bool_text(ceil), bool_text(count_padding)),
         window.spatial + 2);
   }
+  if (window.same == Window::Same::no) require_even_padding(node, ceil);
   std::string x = node.in(0);
   Window copy = window;
   std::string padded = pad_first(node, window, x, "0.0");

@@ -57,11 +57,15 @@ void emit_instance_norm(Node& node) {
            node.rank(0));
 }
 
+void require_float_statistics(const Node& node) {
+  if (node.integer("stash_type", 1) != 1)
+    node.refuse("keeps its statistics in another type than float, which is not supported");
+}
+
 void emit_layer_norm(Node& node) {
   std::int64_t axis = node.integer("axis", -1);
   std::string epsilon = number_text(node.real("epsilon", 1e-5));
-  std::int64_t stash = node.integer("stash_type", 1);
-  if (stash != 1) node.refuse("keeps its statistics in another type than float, which is not supported");
+  require_float_statistics(node);
   const Value& scale = node.value(1);
   bool trailing = scale.known && (axis == -scale.known->dim() ||
                                   (node.rank(0) >= 0 && axis >= 0 && node.rank(0) - axis == scale.known->dim()));
@@ -78,7 +82,8 @@ void emit_layer_norm(Node& node) {
 void emit_group_norm(Node& node) {
   std::int64_t groups = node.integer("num_groups", 0);
   if (groups < 1) node.refuse("has {} groups", groups);
-  // Opset 18 scales per group; torch per channel.
+  require_float_statistics(node);
+  // Opset 18 scales per group; torch, and opset 21, per channel.
   node.out(fmt::format("galvani_onnx.group_norm({}, {}, {}, {}, {})", node.in(0), node.in(1), node.in(2),
                        int_text(groups), number_text(node.real("epsilon", 1e-5))),
            node.rank(0));

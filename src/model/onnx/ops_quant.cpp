@@ -1,6 +1,7 @@
 // Linear quantisation: 8-bit integers with a scale and a zero point.
 #include <ATen/ATen.h>
 
+#include "model/onnx/tensors.h"
 #include "model/onnx/window.h"
 
 namespace galvani::onnx {
@@ -15,8 +16,25 @@ at::ScalarType zero_point_type(const Node& node, int input) {
   return type;
 }
 
+// Opset 21 added scales of blocks, opset 23 the type of what is computed.
+void require_plain_scale(const Node& node) {
+  if (node.integer("block_size", 0) != 0) node.refuse("has a scale for each block, which is not supported");
+}
+
+// An attribute that names an element type agrees with the one that follows from the inputs.
+void require_type(const Node& node, const char* name, at::ScalarType type) {
+  auto wanted = static_cast<int>(node.integer(name, 0));
+  if (wanted != 0 && scalar_type(wanted) != type)
+    node.refuse("has the element type {} as its '{}', which is not supported", type_name(wanted), name);
+}
+
 void emit_quantize(Node& node) {
   at::ScalarType type = zero_point_type(node, 2);
+  auto stated = static_cast<int>(node.integer("output_dtype", 0));
+  if (!node.has(2) && scalar_type(stated) == at::kChar) type = at::kChar;
+  require_type(node, "output_dtype", type);
+  require_type(node, "precision", node.type(1));
+  require_plain_scale(node);
   node.integer("saturate", 1);
   node.out(fmt::format("galvani_onnx.quantize({}, {}, {}, {}, {})", node.in(0), node.in(1, false), node.in_or_none(2),
                        int_text(node.integer("axis", 1)), type_text(type)),
@@ -24,6 +42,8 @@ void emit_quantize(Node& node) {
 }
 
 void emit_dequantize(Node& node) {
+  require_type(node, "output_dtype", node.type(1));
+  require_plain_scale(node);
   node.out(fmt::format("galvani_onnx.dequantize({}, {}, {}, {})", node.in(0), node.in(1, false), node.in_or_none(2),
                        int_text(node.integer("axis", 1))),
            node.type(1), node.rank(0));

@@ -78,11 +78,32 @@ Objective best_score() {
   return [](const Pass& pass) { return std::get<0>(pass.logits.max(1)); };
 }
 
+// What others scale to 0..1 is nearly black on the scale of files.
+void warn_of_another_scale(const at::Tensor& images) {
+  if (!images.is_floating_point()) return;
+  auto largest = std::max(images.max().item<float>(), -images.min().item<float>());
+  if (largest == 0 || largest > 1) return;
+  const char* text =
+      images.dim() == 4
+          ? "images: no value is greater than 1, but floats are taken on the scale 0 to 255 of files; if "
+            "they are from 0 to 1, multiply them by 255"
+          : "images: no value is greater than 1, but floats are taken on the 16-bit scale of sound files; "
+            "if they are from -1 to 1, multiply them by 32768";
+  if (PyErr_WarnEx(PyExc_UserWarning, text, 2) != 0) throw py::error_already_set();
+}
+
+at::Tensor inputs_of(Network& network, const py::array& array) {
+  at::Tensor images = to_inputs(array, "images");
+  network.read_as_images(images.sizes().slice(1).vec());
+  check_fits(network, images, "images");
+  warn_of_another_scale(images);
+  return images;
+}
+
 // `gradient`: none, "predicted" or the class of every row.
 py::dict run(Network& network, const py::array& array, const std::string& taps, bool full, const py::object& gradient,
              bool tap_gradients, bool alone) {
-  at::Tensor images = to_inputs(array, "images");
-  check_fits(network, images, "images");
+  at::Tensor images = inputs_of(network, array);
   Request request;
   request.alone = alone;
   request.form = full ? TapForm::full : TapForm::neurons;
@@ -128,8 +149,7 @@ py::dict run(Network& network, const py::array& array, const std::string& taps, 
 constexpr std::int64_t kLookedAt = 64;  // inputs that tell what the outputs are
 
 py::dict predict_array(Network& network, const py::array& array) {
-  at::Tensor images = to_inputs(array, "images");
-  check_fits(network, images, "images");
+  at::Tensor images = inputs_of(network, array);
   Predictions found;
   {
     Work work;

@@ -1,6 +1,7 @@
 // Errors, interrupts, threads: what every call shares.
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -25,6 +26,8 @@ std::recursive_mutex& work_mutex() {
 
 // How deep the thread that works is in work.
 int depth = 0;
+bool worked = false;    // this process has threads of ours
+bool orphaned = false;  // it is a copy of one that had, by fork, which copies no threads
 // This thread runs Python code on behalf of work.
 thread_local bool in_callback = false;
 
@@ -58,11 +61,17 @@ struct Work::Outermost {
 };
 
 Work::Work() {
+  if (orphaned)
+    bad_usage(
+        "galvani has worked in the process that this one was forked from, and its threads are not here: start "
+        "processes "
+        "by spawn, as multiprocessing.get_context('spawn') does, or before the first call");
   released_.emplace();
   // A worker that calls Python works for the thread that holds the mutex and waits for it.
   if (in_callback && !work_mutex().try_lock()) return;
   if (!in_callback) work_mutex().lock();
   locked_ = true;
+  worked = true;
   if (depth++ == 0) outermost_ = std::make_unique<Outermost>();
 }
 
@@ -129,6 +138,8 @@ void set_log_level(const std::string& name) {
 }  // namespace
 
 void bind_work(py::module_& module) {
+  pthread_atfork(nullptr, nullptr, [] { orphaned = worked; });
+  module.attr("__version__") = GALVANI_VERSION;
   int threads = at::get_num_threads();
   init_runtime();
   at::set_num_threads(threads);

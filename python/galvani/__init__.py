@@ -12,7 +12,7 @@ Every verb of the command line is a function with the same options and the same 
 Errors are exceptions with the same sentences: galvani.Error and those derived from it. Ctrl-C ends a call with
 KeyboardInterrupt, and a campaign can be gone on with. docs/python.md has all of it.
 """
-from galvani._galvani import log_level, progress, threads
+from galvani._galvani import __version__, log_level, progress, threads
 from galvani.calls import events
 from galvani.campaign import Campaign
 from galvani.components import Guide, Judged, Seen, Selector, add_generator, add_guide, add_selector
@@ -26,6 +26,6 @@ from galvani.verbs import *  # noqa: F403 (one function for every verb)
 __all__ = [
     "Campaign", "Data", "Error", "Guide", "InputError", "InternalError", "Judged", "MachineError", "Network", "Outputs",
     "Picture", "Predictions", "Seen", "Selector", "Tap", "UsageError", "add_generator", "add_guide", "add_selector",
-    "events", "log_level", "progress", "sheet", "threads",
+    "__version__", "events", "log_level", "progress", "sheet", "threads",
 ]
 __all__ += verbs.__all__

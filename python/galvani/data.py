@@ -65,10 +65,21 @@ class Data:
         if isinstance(rows, slice):
             return self._view().fetch(list(range(*rows.indices(len(self)))))
         if isinstance(rows, (int, np.integer)):
-            index = int(rows)
-            values: npt.NDArray[Any] = self._view().fetch([index + len(self) if index < 0 else index])[0]
+            values: npt.NDArray[Any] = self._view().fetch([self._row(rows)])[0]
             return values
-        return self._view().fetch([int(row) for row in rows])
+        return self._view().fetch([self._row(row) for row in rows])
+
+    def _row(self, index: int | np.integer[Any]) -> int:
+        row = int(index) + len(self) if index < 0 else int(index)
+        # An IndexError ends a loop over all rows.
+        if not 0 <= row < len(self):
+            raise IndexError(f"{self.spec}: there is no input {int(index)} among {len(self)}")
+        return row
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """All values."""
+        values = self[:]
+        return values if dtype is None else values.astype(dtype)
 
     @property
     def labels(self) -> npt.NDArray[np.int64]:

@@ -1,15 +1,31 @@
 """Networks and arrays: what is computed, what is not copied, what is refused."""
 import gc
+import multiprocessing
 import os
 import resource
 import threading
+import warnings
 
 import numpy as np
 
 import galvani
-from common import Case, digits
+from common import Case, command, digits
 
 KIB = 1024
+
+
+LENT = []  # networks that a forked process finds
+
+
+def error_of_lent(images):
+    try:
+        return LENT[0].predict(images).predicted
+    except galvani.Error as e:
+        return f"{type(e).__name__}: {e}"
+
+
+def predicted_by(path, images):
+    return galvani.Network.load(path).predict(images).predicted
 
 
 def peak():
@@ -118,7 +134,9 @@ class Networks(Case):
         self.refuses(galvani.UsageError, "rate", lambda: galvani.Data(sounds, [0, 1]))
         self.assertEqual(galvani.Data(sounds, [0, 1], rate=8000)[0].shape, (1, 800))
         data = galvani.Data(images, labels)
-        self.refuses(galvani.UsageError, "no input 9", lambda: data[9])
+        for rows in (9, -9, [0, 9]):
+            with self.assertRaisesRegex(IndexError, "no input -?9 among"):
+                data[rows]
         np.testing.assert_array_equal(data[-1], images[3])
         np.testing.assert_array_equal(data[[2, 0]], images[[2, 0]])
         spec = data.spec
@@ -197,3 +215,61 @@ class Networks(Case):
         self.assertTrue(module.training)
         self.assertEqual(torch.get_num_threads(), threads)
         self.refuses(galvani.UsageError, "example", lambda: galvani.Network.from_torch(module, images))
+
+    def test_from_torch_with_rows_of_values(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("python3-torch is not installed")
+        torch.manual_seed(1)
+        images, labels = digits(30)
+        for example in (torch.zeros(1, 784), torch.zeros(1, 28, 28)):
+            dense = torch.nn.Linear(784, 10)
+            module = torch.nn.Sequential(torch.nn.Flatten(), dense) if example.dim() == 3 else dense
+            network = galvani.Network.from_torch(module, example)
+            with torch.no_grad():
+                expected = module(torch.from_numpy(images).reshape(-1, *example.shape[1:]) / 255).numpy()
+            np.testing.assert_allclose(network.run(images).logits, expected, rtol=1e-4, atol=1e-4)
+            self.assertEqual(network.input_shape, (1, 28, 28))
+            # A verb gives it the data's shape, too.
+            again = galvani.Network.from_torch(module, example)
+            found = galvani.predict(again, data=(images.astype(np.uint8), labels))
+            np.testing.assert_array_equal(found["predicted"], expected.argmax(1))
+
+    def test_floats_from_0_to_1_bring_a_warning(self):
+        network = galvani.Network.load("one.onnx")
+        images, _ = digits(4)
+        with self.assertWarnsRegex(UserWarning, "multiply them by 255"):
+            network.predict(images.astype(np.float32) / 255)
+        with self.assertWarnsRegex(UserWarning, "multiply them by 255"):
+            network.run(images.astype(np.float32) / 255)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            network.predict(images.astype(np.float32))
+            network.predict(images)
+            network.predict(np.zeros_like(images, np.float32))
+
+    def test_data_are_gone_through(self):
+        images, labels = digits(5)
+        data = galvani.Data(images, labels)
+        np.testing.assert_array_equal(list(data), images)
+        np.testing.assert_array_equal(np.asarray(data), images)
+        np.testing.assert_array_equal(data[[-1, 0]], images[[-1, 0]])
+        network = galvani.Network.load("one.onnx")
+        np.testing.assert_array_equal(network.predict(data).logits, network.predict(images).logits)
+
+    def test_a_forked_process_says_why_it_cannot_work(self):
+        network = galvani.Network.load("one.onnx")
+        images, _ = digits(4)
+        network.predict(images)
+        LENT[:] = [network]
+        self.addCleanup(LENT.clear)
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            waiting = pool.apply_async(error_of_lent, (images,))
+            self.assertRegex(waiting.get(timeout=60), "UsageError.*spawn")
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            waiting = pool.apply_async(predicted_by, (os.path.abspath("one.onnx"), images))
+            np.testing.assert_array_equal(waiting.get(timeout=60), network.predict(images).predicted)
+
+    def test_the_version_is_the_command_line_s(self):
+        self.assertIn(galvani.__version__, command("--version"))

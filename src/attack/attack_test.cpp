@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "attack/plane.h"
 #include "attack/saliency.h"
@@ -217,8 +218,10 @@ TEST(AttackWarnings, SayWhatACarefulEvaluatorWould) {
   EXPECT_TRUE(
       contains(warned("  return torch.matmul(torch.round(x.flatten(1)), self.w.t())\n", "pgd"), "zero for 100%"));
   EXPECT_FALSE(contains(warned("  return torch.matmul(torch.round(x.flatten(1)), self.w.t())\n", "square"), "zero"));
+  ::setenv("GALVANI_TRUST_MODELS", "1", 1);  // otherwise such a file is refused
   EXPECT_TRUE(contains(
       warned("  return torch.matmul(x.flatten(1) + torch.randn_like(x.flatten(1)), self.w.t())\n", "pgd"), "random"));
+  ::unsetenv("GALVANI_TRUST_MODELS");
 }
 
 }  // namespace

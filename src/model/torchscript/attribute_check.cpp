@@ -66,6 +66,8 @@ class AttributeCheck {
 
   bool fits(const IValue& value, const TypePtr& declared) {
     switch (declared->kind()) {
+      case TypeKind::AnyType:
+        return true;
       case TypeKind::TensorType:
         return value.isTensor();
       case TypeKind::IntType:

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "galvani/base/archive.h"
+#include "galvani/base/crew.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 
@@ -42,7 +43,15 @@ std::string probe_model(const BatchRunner& runner, Network& network, Guide& fres
 
 Probe take_probe(const BatchRunner& runner, Network& network, Guide& fresh, Corpus& corpus,
                  const Generator& generator) {
-  return {probe_model(runner, network, fresh, corpus), generator.probe(corpus.image(1))};
+  Probe probe;
+  {
+    // Cut over a crew and shared, it would say what one of its processes computes.
+    WorkAlone alone;
+    probe = {probe_model(runner, network, fresh, corpus), generator.probe(corpus.image(1))};
+  }
+  check_crew_agrees(probe.model, "what the network and the guide compute");
+  check_crew_agrees(probe.generator, "what the generator makes");
+  return probe;
 }
 
 void check_probe(const Probe& then, const Probe& now, const std::string& folder) {

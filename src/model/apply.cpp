@@ -38,6 +38,7 @@ std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Applicati
   if (!impl.any_output) fail(ErrorCode::internal, "{}: was not loaded for any output", impl.info.path);
   check_inputs(*this, images);
   Execution form = execution_of(*this, how.alone);
+  if (crew() != nullptr) impl.check_crew(execution());
   std::vector<std::size_t> wanted = how.outputs;
   if (wanted.empty()) {
     wanted.resize(impl.info.outputs.size());

@@ -58,6 +58,10 @@ struct Network::Impl {
   // Fills info.outputs from a run on these images.
   // `scores`, where defined, are the class scores of these images: a graph that gives nothing else is not run again.
   void describe_outputs(const at::Tensor& images, const at::Tensor& scores);
+  // Error(environment) unless every process of a crew computes the same, each by itself: what is cut over them would
+  // otherwise be a mixture, without a word. Collective, before the first pass. REQUIRES a crew.
+  void check_crew(const Execution& form);
+  bool crew_checked = false;
   // The input of the graph: preprocessed, in the form's layout.
   at::Tensor prepare(const at::Tensor& images, const Execution& form) const;
   // Makes a graph of single images take any number, if every tap then has the values it has for single ones.

@@ -382,6 +382,7 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   if (request.group < 1 || images.size(0) % request.group != 0)
     bad_usage("a request of {} rows cannot be cut into groups of {}", images.size(0), request.group);
   Execution form = execution_of(*this, request.alone);
+  if (crew() != nullptr) impl.check_crew(execution());
   try {
     return Run(impl, images, request, form).finish();
   } catch (const Error&) {

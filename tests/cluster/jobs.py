@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz_crash"))
+for folder in ("fuzz_crash", "e2e"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / folder))
 from campaigns import Workshop, dump  # noqa: E402
 
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
@@ -29,8 +30,8 @@ class Job(Workshop):
         self.environment.update(MPI)
         self.latest = 3.0  # seconds until a kill; less where campaigns are over by then
 
-    def ranks(self, size, *arguments, **more):
-        launcher = ["mpirun", "-n", str(size)] if size else []
+    def ranks(self, size, *arguments, launcher=None, **more):
+        launcher = launcher or (["mpirun", "-n", str(size)] if size else [])
         return subprocess.Popen([*launcher, self.binary, *map(str, arguments)], cwd=self.folder, env=self.environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 

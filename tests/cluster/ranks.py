@@ -10,9 +10,11 @@ import json
 import pathlib
 import random
 import tempfile
+import zipfile
 
 from jobs import Job, left_by, need_mpi
 from campaigns import DATA
+from run import style_network
 
 METHODS = {
     "kmnc": ["--guide", "kmnc", "--iterations", 96],
@@ -69,6 +71,57 @@ def killed(job, kills, iterations, sizes, rng):
     job.killed(sizes, kills, "campaign.toml", rng, left_by(job.folder / "whole"), lambda name: left_by(job.folder / name), *settings)
 
 
+def found_out(job, words, first=(), second=()):
+    """Two ranks with words for mpirun of each, which must end with one sentence."""
+    launcher = ["mpirun", "-n", "1", *first, job.binary, *map(str, words), ":", "-n", "1", *second]
+    process = job.ranks(0, *words, launcher=launcher)
+    _, err = process.communicate(timeout=120)
+    if process.returncode != 4 or "not the same in all processes" not in err or err.count("error:") != 1:
+        raise SystemExit(f"unlike ranks, {words}: exit {process.returncode}, said {err[-600:]}")
+    left = [p.name for p in job.folder.glob("unlike*")]
+    if left:
+        raise SystemExit(f"unlike ranks have written {left}")
+    return err
+
+
+def other_files(job):
+    """Where the same path leads to another file on another machine."""
+    there = job.folder / "there"
+    there.mkdir()
+    (there / "model.onnx").symlink_to("../model.onnx")
+    (job.folder / "style.onnx").write_bytes(style_network(0.9, 0.05))
+    (there / "style.onnx").write_bytes(style_network(0.5, 0.1))
+    err = found_out(job, ["fuzz", "model.onnx", *DATA, "--guide", "random", "--mutators", "style-net:model=style.onnx,output=0..1", "--iterations", 8,
+                          "-o", job.folder / "unlike", "-q"], second=("-wdir", str(there)))
+    if "what the generator makes" not in err:
+        raise SystemExit(f"another file of the generator: {err}")
+    (there / "model.onnx").unlink()
+    job.run("train", "lenet5", "--data", "digits:train[0:200]", "--test", "digits:test[0:100]", "--epochs", 1, "-o", "there/model.onnx", "-q")
+    found_out(job, ["predict", "model.onnx", "--data", "digits:test[0:100]", "-o", job.folder / "unlike.csv", "-q"], second=("-wdir", str(there)))
+    print("another file at the same path: found out", flush=True)
+
+
+def unlike(job):
+    """Ranks that compute otherwise are found out before anything is written."""
+    slow = {"ONEDNN_MAX_CPU_ISA": "SSE41", "ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott"}
+    scores = []
+    for more in ({}, slow):
+        job.environment.update(more)
+        job.run("trace", "model.onnx", "--data", "digits:test[0:64]", "-o", "scores.npz")
+        scores.append(zipfile.ZipFile(job.folder / "scores.npz").read("logits.npy"))
+    for name in slow:
+        del job.environment[name]
+    if scores[0] == scores[1]:
+        print("unlike ranks: skipped, for this processor has nothing better than the slowest kernels", flush=True)
+        return
+    switches = [word for name, value in slow.items() for word in ("-x", f"{name}={value}")]
+    fuzz = ["fuzz", "model.onnx", *DATA, *METHODS["kmnc"], "-o", "unlike", "-q"]
+    others = [([str(w).replace("{out}", "unlike") for w in words], [], switches) for words in VERBS.values()]
+    for words, first, second in ((fuzz, [], switches), (fuzz, switches, []), *others):
+        found_out(job, words, first, second)
+    print(f"unlike ranks: found out by {1 + len(VERBS)} verbs", flush=True)
+
+
 def refusals(job):
     for words, code, sentence in ((["stats", "kmnc-0"], 2, "one process"), (["fuzz", "missing.onnx", *DATA, "-o", "x"], 3, "missing.onnx")):
         process = job.ranks(2, *words)
@@ -92,6 +145,8 @@ def main():
         same_campaigns(job, given.methods, sizes)
         same_results(job, (2, 3) if given.all_sizes else (2,))
         refusals(job)
+        other_files(job)
+        unlike(job)
         killed(job, given.kills, 1500 if given.all_sizes else 700, (1, 2, 3, 4), random.Random(1))
 
 

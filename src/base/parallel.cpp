@@ -1,6 +1,7 @@
 #include "galvani/base/parallel.h"
 
 #include <ATen/Parallel.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -171,6 +172,9 @@ double beside_seconds() {
 namespace {
 std::unique_ptr<WorkerPool>& pool() {
   static std::unique_ptr<WorkerPool> instance;
+  // A forked process has none of the threads, and must not wait for them when it ends.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { static_cast<void>(instance.release()); });
+  static_cast<void>(registered);
   return instance;
 }
 int usual_workers = 0;  // 0: the number of cores

@@ -67,7 +67,7 @@ TEST(Card, SurvivesJson) {
 
 TEST(Card, BadCardsAreRefusedByName) {
   for (const char* text : {"", "[]", R"({"mean": "x"})", R"({"range": [1, 0]})", R"({"layout": "nwhc"})",
-                           R"({"input": [3]})", R"({"resize": "big"})", R"({"crop": 0})"})
+                           R"({"input": [1, 3, 8, 8]})", R"({"resize": "big"})", R"({"crop": 0})"})
     EXPECT_EQ(error_of([&] { ModelCard::from_json(text, "m.onnx"); }).rfind("m.onnx", 0), 0U) << text;
 }
 

@@ -91,6 +91,8 @@ TEST(FlatInputs, OfTorchScript) {
   std::string source = "    def forward(self, x):\n        return torch.linear(x, self.weight)\n";
   Network::Options options;
   options.micro_batch = 2;
+  std::string message = error_of([&] { testing::scripted(source, {{"weight", weight}}, options); });
+  EXPECT_NE(message.find("--input says what it takes"), std::string::npos) << message;
   at::Tensor image = at::arange(12, at::kByte).view({3, 2, 2}) * 20;
   options.data_shape = {3, 2, 2};
   expect_picked(*testing::scripted(source, {{"weight", weight}}, options), image, image[1][0][0], image[2][1][1]);

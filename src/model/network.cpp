@@ -332,7 +332,7 @@ void check_classes(const NetworkInfo& info) {
 
 namespace {
 
-bool channels(std::int64_t n) {
+bool may_be_channels(std::int64_t n) {
   return n == 1 || n == 3;
 }
 
@@ -343,11 +343,11 @@ std::string remedy(const Network& network, at::IntArrayRef shape) {
     return fmt::format("; --input channels,height,width says which images its {} values are",
                        network.info().graph_input[0]);
   if (shape.size() != 3 || want.size() != 3) return "";
-  if (!network.card().preprocess.channels_last && channels(want[2]) && !channels(want[0]))
+  if (!network.card().preprocess.channels_last && may_be_channels(want[2]) && !may_be_channels(want[0]))
     return "; its channels seem to come last: add --layout nhwc";
   if (shape[2] == want[0] && shape[0] != want[0])
     return "; their channels seem to come last: give them as channels, height, width";
-  return channels(want[0]) ? "; --resize fit makes them fit" : "";
+  return may_be_channels(want[0]) ? "; --resize fit makes them fit" : "";
 }
 
 }  // namespace

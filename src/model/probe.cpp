@@ -241,8 +241,10 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     }
   }
   if (found.empty())
-    bad_input("{}: cannot be run on {} of {}: {}", info.path, candidates[0].input.size() == 3 ? "an image" : "a sound",
-              fmt::format("{}", fmt::join(candidates[0].input, "x")), first_error);
+    bad_input(
+        "{}: cannot be run on {} of {}: {}{}", info.path, candidates[0].input.size() == 3 ? "an image" : "a sound",
+        fmt::format("{}", fmt::join(candidates[0].input, "x")), first_error,
+        card.input.empty() && candidates.size() > 1 ? "; --input says what it takes, such as 1,28,28 or 784" : "");
   std::vector<std::int64_t> stated = std::exchange(info.input, found);
   if (!head_settled && settle_head(prepare(noise, {}), values[0])) {
     info.input = stated;

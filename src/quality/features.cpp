@@ -24,6 +24,7 @@ class FeatureSimilarity : public Metric {
     // A model that cannot be looked into is no mistake of who asks for all metrics.
     if (judge.taps().empty())
       return std::vector<double>(static_cast<std::size_t>(batch.size()), std::numeric_limits<double>::quiet_NaN());
+    judge.read_as_images(batch.type.shape);
     check_fits(judge, batch.type.shape, "the tests");
     FeatureNeed need = feature_of(judge, layer_);
     at::Tensor alike =

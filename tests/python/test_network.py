@@ -3,6 +3,8 @@ import gc
 import multiprocessing
 import os
 import resource
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -270,6 +272,13 @@ class Networks(Case):
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             waiting = pool.apply_async(predicted_by, (os.path.abspath("one.onnx"), images))
             np.testing.assert_array_equal(waiting.get(timeout=60), network.predict(images).predicted)
+
+    def test_a_forked_process_that_does_nothing_ends(self):
+        program = ("import galvani, os, sys\n"
+                   "galvani.predict('one.onnx', data='digits:test[:40]')\n"
+                   "child = os.fork()\n"
+                   "sys.exit(0 if child == 0 else os.waitpid(child, 0)[1])\n")
+        self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=120).returncode, 0)
 
     def test_the_version_is_the_command_line_s(self):
         self.assertIn(galvani.__version__, command("--version"))

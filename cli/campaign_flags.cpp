@@ -12,6 +12,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/base/text.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/model/evaluate.h"
 
@@ -115,13 +116,16 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
   const CampaignCounters& c = s.counters;
   Table table({"", ""});
   auto n = [](std::int64_t value) { return format_count(value); };
+  auto distinct = [&](std::int64_t value) {
+    return reader.type().kind == SampleKind::image ? counted(value, "distinct image") : counted(value, "distinct clip");
+  };
   table.add({"seeds", seeds_text(s.seeds)});
   if (std::string changes = changes_text(s.seeds); !changes.empty()) table.add({"smallest change", changes});
-  table.add({"faults", fmt::format("{} of {} valid mutants ({:.2f}%), {} distinct images", n(c.faults), n(c.valid),
-                                   s.rft_all * 100, n(c.distinct_faults))});
+  table.add({"faults", fmt::format("{} of {} ({:.2f}%), {}", n(c.faults), counted(c.valid, "valid mutant"),
+                                   s.rft_all * 100, distinct(c.distinct_faults))});
   if (s.not_a_number > 0)
     table.add({kNotANumberName, fmt::format("{} of the faults: their scores are NaN or infinite", n(s.not_a_number))});
-  table.add({"outputs", fmt::format("{} kept, {} distinct images", n(c.kept), n(c.distinct_kept))});
+  table.add({"outputs", fmt::format("{} kept, {}", n(c.kept), distinct(c.distinct_kept))});
   table.add({"faults among outputs", fmt::format("{}, RFT {:.4f}", n(c.kept_faults), s.rft)});
   if (c.faults > 0)
     table.add({"time per fault", fmt::format("{:.4g} s (all), {} (outputs, FRE)", s.fre_all,
@@ -137,8 +141,9 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
                                          : "not measured"});
   if (c.resets > 0) table.add({"resets", n(c.resets)});
   double rate = s.seconds > 0 ? static_cast<double>(c.valid) / s.seconds : 0;
-  table.add({"work", fmt::format("{} iterations, {} mutants ({} valid) in {}, {}/s", n(c.iterations), n(c.mutants),
-                                 n(c.valid), format_duration(s.seconds), format_rate(rate))});
+  table.add(
+      {"work", fmt::format("{}, {} ({} valid) in {}, {}/s", counted(c.iterations, "iteration"),
+                           counted(c.mutants, "mutant"), n(c.valid), format_duration(s.seconds), format_rate(rate))});
   return table.str();
 }
 

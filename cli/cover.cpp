@@ -82,7 +82,7 @@ void print_table(const CoverResult& result) {
                fmt::format("{:.2f} s", result.measurement.seconds(i))});
   }
   say("{}", table.str());
-  say("{} inputs; the network took {:.2f} s\n", format_count(result.inputs), result.forward_seconds);
+  say("{}; the network took {:.2f} s\n", counted(result.inputs, "input"), result.forward_seconds);
 }
 
 void print_taps(const CoverResult& result, const TraceLayout& layout) {
@@ -206,7 +206,8 @@ void print(const DataView& a, const DataView& b, const std::vector<CoverDifferen
     table.add({d.spec, coverage_text(d.a), coverage_text(d.b), coverage_text(d.together), count(d.only_a),
                count(d.only_b), coverage_text(gained)});
   }
-  say("A = {} ({} inputs), B = {} ({} inputs)\n{}", a.name, a.size(), b.name, b.size(), table.str());
+  say("A = {} ({}), B = {} ({})\n{}", a.name, counted(a.size(), "input"), b.name, counted(b.size(), "input"),
+      table.str());
 }
 
 Json as_json(const std::vector<CoverDifference>& differences) {
@@ -251,8 +252,8 @@ void print(const CoverResult& result, const CoverFlags& flags, const Tracer& tra
   if (flags.taps_table) print_taps(result, tracer.layout());
   if (flags.by_class) print_classes(result, tracer.network(), data);
   if (!flags.minimised.empty())
-    say("{} of {} inputs keep this coverage: {}\n", format_count(static_cast<std::int64_t>(kept.size())),
-        format_count(data.size()), flags.minimised);
+    say("{} of {} keep this coverage: {}\n", format_count(static_cast<std::int64_t>(kept.size())),
+        counted(data.size(), "input"), flags.minimised);
   for (const auto& criterion : result.measurement.criteria()) {
     for (const std::string& note : criterion->notes()) log::info("{}: {}", criterion->id(), note);
   }
@@ -284,6 +285,16 @@ void run_dpd(Common& common, const CoverFlags& flags, const Spec& dpd, Network& 
   flags.gates.judge(common, {{"dpd", found.score()}}, {"galvani cover dpd", network.info().path, 0, {}});
 }
 
+// What the criteria compare with; null where none does.
+std::shared_ptr<const Profile> get_profile(CoverFlags& flags, Tracer& tracer, std::uint64_t seed) {
+  std::vector<Spec> criteria = Spec::parse_list(flags.criteria);
+  if (needs_profile(criteria, tracer.layout())) {
+    flags.profile.take_own_split(flags.compare.empty() ? flags.data : flags.compare[0]);
+    flags.profile.tell("criteria " + flags.criteria, "--criteria");
+  }
+  return find_profile(tracer, criteria, flags.profile, seed);
+}
+
 void run(Common& common, CoverFlags& flags) {
   if (flags.list) return list_criteria(common);
   if (flags.model.model.empty()) bad_usage("name a model");
@@ -302,7 +313,7 @@ void run(Common& common, CoverFlags& flags) {
   if (dpd && flags.criteria.empty()) return run_dpd(common, flags, *dpd, *network, data);
   Tracer tracer = flags.neurons.tracer(*network);
   CoverRequest request{flags.criteria,
-                       find_profile(tracer, Spec::parse_list(flags.criteria), flags.profile, common.seed),
+                       get_profile(flags, tracer, common.seed),
                        {flags.states.begin(), flags.states.end()},
                        flags.by_class,
                        !flags.minimised.empty()};
@@ -343,7 +354,8 @@ void add_cover_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<CoverFlags>();
   Verb& verb = make_verb(
       app, common, "cover", "measure how much of the network's behaviour inputs exercise",
-      "  galvani cover lenet5.onnx --data mnist:test --train mnist:train\n"
+      "  galvani cover lenet5.onnx --data mnist:test\n"
+      "  galvani cover lenet5.onnx --data photos/ --train photos/train --profile-size all\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria kmnc:k=1000,nlc --profile lenet5.profile --by-tap\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria nc,tknc --plot growth.svg\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria kmnc --profile p --minimise kept.npz\n"

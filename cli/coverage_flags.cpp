@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "cover_dpd.h"
+#include "galvani/base/log.h"
 #include "galvani/base/table.h"
 #include "galvani/coverage/criterion.h"
+#include "galvani/data/spec.h"
 #include "list_json.h"
 
 namespace galvani::cli {
@@ -24,6 +26,16 @@ void ProfileFlags::add_to(Verb& verb) {
   verb.add_option("--profile", file, "what is known of the training data: a file of `galvani profile`");
   verb.add_option("--train", train, "training data to make a profile from on the spot");
   verb.add_option("--profile-size", size, "how many inputs of --train are drawn: a number, or all").show_default();
+}
+
+void ProfileFlags::take_own_split(const std::string& data) {
+  if (given()) return;
+  train = training_split_of(data);
+  own_split = !train.empty();
+}
+
+void ProfileFlags::tell(const std::string& what, const std::string& flag) const {
+  if (own_split) log::info("{}, compared with {} ({}, --train and --profile say otherwise)", what, train, flag);
 }
 
 void list_criteria(const Common& common) {

@@ -13,6 +13,7 @@
 #include "galvani/base/options.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/report/replay.h"
 #include "galvani/report/shrink.h"
@@ -164,9 +165,9 @@ void cluster(const Common& common, const FaultsFlags& flags, const CampaignReade
     common.give(j);
     return;
   }
-  say("{} faults in {} clusters, by what {} sees in them (cosine geometry, within {:.3g})\n\n",
-      format_count(static_cast<std::int64_t>(faults.size())), format_count(static_cast<std::int64_t>(clusters.size())),
-      tap, distance);
+  say("{} in {}, by what {} sees in them (cosine geometry, within {:.3g})\n\n",
+      counted(static_cast<std::int64_t>(faults.size()), "fault"),
+      counted(static_cast<std::int64_t>(clusters.size()), "cluster"), tap, distance);
   if (clusters.empty()) return;
   Table table({"true → predicted", ">faults", ">radius", ">typical", "lineage", "file"});
   for (std::size_t i = 0; i < std::min(clusters.size(), kClustersShown); ++i) {
@@ -234,10 +235,11 @@ void minimise(const Common& common, const FaultsFlags& flags, const CampaignRead
     common.give(j);
     return;
   }
-  say("{} faults: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed {} on average ({} verdicts)\n"
+  say("{}: from {:.2f} to {:.2f} steps, from {:.0f} to {:.1f} changed {} on average ({} verdicts)\n"
       "in {}: minimised.csv, sheet.png and the files\n",
-      results.size(), steps / n, steps_after / n, pixels / n, pixels_after / n,
-      reader.type().kind == SampleKind::image ? "pixels" : "samples", format_count(verdicts), folder.string());
+      counted(static_cast<std::int64_t>(results.size()), "fault"), steps / n, steps_after / n, pixels / n,
+      pixels_after / n, reader.type().kind == SampleKind::image ? "pixels" : "samples", format_count(verdicts),
+      folder.string());
   FaultQuery all = flags.query;
   std::int64_t matching = 0;
   for (const FaultGroup& group : group_faults(reader, all)) matching += group.faults;

@@ -20,6 +20,7 @@
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/base/text.h"
 #include "galvani/data/spec.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/guide.h"
@@ -49,7 +50,6 @@ struct FuzzFlags {
   ModelFlags model;
   NeuronFlags neurons;
   ProfileFlags profile;
-  bool own_split = false;    // the training data were chosen, not given
   bool usual_guide = false;  // likewise
   CampaignSettings settings;
   std::string data;
@@ -130,10 +130,6 @@ void list_components(const Common& common) {
   return name != "seed" && name != "taps" && name != "neurons";
 }
 
-bool names_profile(const FuzzFlags& flags) {
-  return !flags.profile.file.empty() || !flags.profile.train.empty();
-}
-
 Budget budget_of(const FuzzFlags& flags) {
   Budget budget{flags.iterations, flags.time.empty() ? 0 : parse_duration(flags.time), flags.outputs, flags.faults};
   bool none = flags.iterations == 0 && flags.time.empty() && flags.outputs == 0 && flags.faults == 0;
@@ -149,9 +145,7 @@ std::shared_ptr<const Profile> get_profile(const FuzzFlags& flags, Tracer& trace
       log::info("guide {}, which needs no training data (--guide says otherwise)", flags.settings.guide);
     return nullptr;
   }
-  if (flags.own_split)
-    log::info("guide {}, compared with {} (--guide, --train and --profile say otherwise)", flags.settings.guide,
-              flags.profile.train);
+  flags.profile.tell("guide " + flags.settings.guide, "--guide");
   source = flags.profile.str();
   KeptProfile kept;
   if (is_campaign(flags.folder)) {
@@ -199,7 +193,7 @@ CampaignSettings resolve(const Verb& verb, const FuzzFlags& flags) {
     if (auto it = given.find(info.name); it != given.end())
       value = std::any_cast<std::decay_t<decltype(value)>>(it->second);
   });
-  if (!exists && flags.method.empty() && !verb.was_given("--guide") && !names_profile(flags)) {
+  if (!exists && flags.method.empty() && !verb.was_given("--guide") && !flags.profile.given()) {
     chosen.guide = kGuideWithoutProfile;
   }
   if (flags.islands > 0 && !exists && !verb.was_given("--exchange")) chosen.exchange = kUsualExchange;
@@ -308,11 +302,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   if (!from_record) flags.data = absolute_spec(flags.data);
   if (!flags.style.empty()) flags.style = absolute_spec(flags.style);
   if (!flags.profile.train.empty()) flags.profile.train = absolute_spec(flags.profile.train);
-  if (!names_profile(flags) && !is_campaign(flags.folder)) {
-    // A known set has training data of its own.
-    flags.profile.train = training_split_of(flags.data);
-    flags.own_split = !flags.profile.train.empty();
-  }
+  if (!is_campaign(flags.folder)) flags.profile.take_own_split(flags.data);
   flags.gates.check(names_of(figures_of(CampaignSummary())));
   Budget budget = budget_of(flags);
   CampaignSettings& settings = flags.settings;
@@ -332,6 +322,12 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::shared_ptr<const Profile> profile = get_profile(flags, tracer, source);
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
+  auto tell_begun = [&] {
+    say_base(common, flags.folder, *network, flags.data);
+    if (flags.iterations % settings.batch != 0)
+      log::info("--iterations {}: a batch has {}, and the last one is brought to its end (--batch says otherwise)",
+                flags.iterations, counted(settings.batch, "pick"));
+  };
   std::optional<Error> stopped;
   if (flags.islands > 0) {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
@@ -339,7 +335,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     stopped = unless_stopped([&] {
       run_islands(flags.run, flags.islands, settings, {tracer, data, profile, source, style.get(), train.get()}, budget,
                   [&](const std::vector<IslandStatus>& islands) {
-                    if (first) say_base(common, flags.folder, tracer.network(), flags.data);
+                    if (first) tell_begun();
                     first = false;
                     tell_round(common, islands);
                   });
@@ -348,7 +344,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   } else {
     std::unique_ptr<Dataset> train = absorbed_data(flags, *network);
     Campaign campaign(flags.folder, settings, {tracer, data, profile, source, style.get(), train.get()});
-    say_base(common, flags.folder, *network, flags.data);
+    tell_begun();
     bool plain = flags.plain || common.quiet;
     std::unique_ptr<Listener> listener = common.json_lines      ? make_json_listener(common)
                                          : plain || common.json ? make_progress_listener()
@@ -460,7 +456,10 @@ void add_fuzz_verb(Verb& app, Common& common) {
   verb.add_option("--max-tries", flags->max_tries, "tries for a valid mutant (default: 50)").group(mutation);
   const char* budget = "Budget (the first that is reached, at the end of a batch)";
   auto limit = Range(std::int64_t{1}, std::int64_t{1} << 50);
-  verb.add_option("--iterations", flags->iterations, "picks (10000 if no budget is given)").check(limit).group(budget);
+  verb.add_option("--iterations", flags->iterations,
+                  "picks, in whole batches: 20 are 32 where --batch is 16 (10000 if no budget is given)")
+      .check(limit)
+      .group(budget);
   verb.add_option("--time", flags->time, "time of work, such as 90s, 15m or 6h").group(budget);
   verb.add_option("--outputs", flags->outputs, "kept mutants").check(limit).group(budget);
   verb.add_option("--faults", flags->faults, "faults").check(limit).group(budget);

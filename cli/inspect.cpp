@@ -8,6 +8,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/guess.h"
 #include "galvani/model/inputs.h"
@@ -137,7 +138,7 @@ void print_confusion(const Network& network, const Labelled& data, const Evaluat
   }
   std::sort(pairs.begin(), pairs.end());
   if (pairs.size() > static_cast<std::size_t>(kMostColumns)) pairs.resize(static_cast<std::size_t>(kMostColumns));
-  Table table({"true", "predicted", ">images"});
+  Table table({"true", "predicted", network.info().input.size() == 2 ? ">clips" : ">images"});
   for (const auto& [negative, r, c] : pairs)
     table.add({class_label(network, data, r), class_label(network, data, c), std::to_string(-negative)});
   say("\nmost frequent confusions\n{}", table.str());
@@ -158,7 +159,8 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
   std::string format = info.format == "onnx" ? fmt::format("ONNX, opset {}", info.opset) : "TorchScript";
   line("format", format + (info.producer.empty() ? "" : ", made by " + printable(info.producer)));
   if (!card.architecture.empty()) line("architecture", printable(card.architecture));
-  line("input", join_shape(info.input) + (card.rate > 0 ? fmt::format(" at {} Hz", card.rate) : "") +
+  line("input", join_shape(info.input) + (info.input.size() == 2 ? " (sounds)" : "") +
+                    (card.rate > 0 ? fmt::format(" at {} Hz", card.rate) : "") +
                     (info.input.size() == 3 && !info.graph_input.empty()
                          ? fmt::format(", to the graph {}{}", join_shape(info.graph_input),
                                        info.graph_input.size() == 1 ? " values" : "")
@@ -170,8 +172,9 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
     if (info.classes == 0) line("output", fmt::format("{} {}", printable(output.name), join_shape(output.shape)));
   }
   line("parameters", format_count(info.parameters));
-  line("preprocessing", card.preprocess.str() + (card.preprocess_known ? "" : " (assumed: the file does not say)"));
-  if (card.intake.stated()) line("images", card.intake.str());
+  line("preprocessing",
+       preprocessing_text(network) + (card.preprocess_known ? "" : " (assumed: the file does not say)"));
+  if (card.intake.stated() && info.input.size() == 3) line("images", card.intake.str());
   if (!card.source.empty()) line("source", printable(card.source, 200));
   if (!card.licence.empty()) line("licence", printable(card.licence));
   if (card.accuracy)
@@ -268,8 +271,8 @@ void print_guess(const InspectFlags& flags, const PreprocessGuess& guess, bool w
     table.add(row);
   }
   const PresetScore& best = guess.scores[0];
-  say("{} presets on {} images of {}\n\n{}\n", guess.scores.size(), format_count(guess.images), guess.data,
-      table.str());
+  say("{} on {} of {}\n\n{}\n", counted(static_cast<std::int64_t>(guess.scores.size()), "preset"),
+      counted(guess.images, "image"), guess.data, table.str());
   if (!guess.better_than_chance) {
     say("none of them is right more often than chance: the labels of the data may mean other classes than the "
         "model's, or the preprocessing is none of the usual ones\n");
@@ -374,7 +377,8 @@ void add_inspect_verb(Verb& app, Common& common) {
                          "  galvani inspect lenet5.onnx\n"
                          "  galvani inspect lenet5.onnx --data digits:test      accuracy and confusion table too\n"
                          "  galvani inspect foreign.onnx --data photos/ --guess     which preprocessing is right?\n"
-                         "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json");
+                         "  galvani inspect resnet.pt --input 3,224,224 --taps all --layers --json\n"
+                         "  galvani inspect audionet.onnx --data speakers:test --fail-if \"least-recall<0.8\"");
   runs_models(verb, common, [flags] {
     return Confinement{{},
                        {flags->write ? card_beside(flags->model.model) : std::filesystem::path(), flags->gates.junit}};

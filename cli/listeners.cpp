@@ -9,6 +9,7 @@
 #include "campaign_flags.h"
 #include "galvani/base/json.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/coverage/criterion.h"
 #include "galvani/fuzz/summary.h"
 
@@ -33,10 +34,11 @@ class ProgressListener : public Listener {
       return;
     }
     if (!running_) begin(status);
-    progress_->note(fmt::format(
-        "{} of {} tried seeds broke, {} faults, {} kept, coverage {}, corpus {}", format_count(status.broken_seeds),
-        format_count(status.tried_seeds), format_count(status.counters.faults), format_count(status.counters.kept),
-        coverage_text({status.counters.covered, status.counters.coverable}), format_count(status.corpus)));
+    progress_->note(fmt::format("{} of {} broke, {}, {} kept, coverage {}, corpus {}",
+                                format_count(status.broken_seeds), counted(status.tried_seeds, "tried seed"),
+                                counted(status.counters.faults, "fault"), format_count(status.counters.kept),
+                                coverage_text({status.counters.covered, status.counters.coverable}),
+                                format_count(status.corpus)));
     progress_->advance(status.counters.mutants - mutants_);
     mutants_ = status.counters.mutants;
   }

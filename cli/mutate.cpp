@@ -147,8 +147,8 @@ void write_pool(const MutateRequest& request, const Common& common) {
                 2);
     return;
   }
-  say("{} mutants, one of each of {}, are now in {}{}\n", format_count(data.size()), printable(data.name),
-      request.output, unchanged > 0 ? fmt::format("; {} could not be changed", unchanged) : "");
+  say("{}, one of each of {}, written to {}{}\n", counted(data.size(), "mutant"), printable(data.name), request.output,
+      unchanged > 0 ? fmt::format("; {} could not be changed", unchanged) : "");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "coverage_flags.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
+#include "galvani/base/text.h"
 #include "galvani/coverage/criterion.h"
 #include "verb.h"
 
@@ -39,7 +40,7 @@ void run(const Common& common, ProfileVerbFlags& flags) {
     common.give(j);
     return;
   }
-  say("{}: learned from {} inputs ({}){}\n", flags.output, profile->inputs(), profile->data,
+  say("{}: learned from {} ({}){}\n", flags.output, counted(profile->inputs(), "input"), profile->data,
       profile->dropped() > 0 ? fmt::format(", {} dropped as not finite", profile->dropped()) : "");
   for (const auto& [name, part] : profile->parts()) say("  {}\n", part->summary());
 }

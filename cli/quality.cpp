@@ -9,6 +9,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/table.h"
+#include "galvani/base/text.h"
 #include "galvani/model/inputs.h"
 #include "galvani/quality/clever.h"
 #include "galvani/quality/measure.h"
@@ -102,18 +103,18 @@ std::string interval_text(const std::optional<Interval>& interval) {
 }
 
 void print(const Quality& quality, const TestSet& tests, const Network& network) {
-  say("{}: {} tests", tests.name(), format_count(quality.looked_at));
+  say("{}: {}", tests.name(), counted(quality.looked_at, "test"));
   if (quality.looked_at < quality.tests) say(" (drawn from {})", format_count(quality.tests));
   say(", of which {} gets {} wrong\n\n", network.info().path, format_count(quality.misclassified));
   Table table({"metric", ">value", ">95% interval", ">n", "meaning"});
-  bool counted = false;
+  bool own_counts = false;
   for (const QualityFigure& figure : quality.figures) {
     table.add({figure_name(quality.figures, figure), number_text(figure.value), interval_text(figure.interval),
                format_count(figure.n), figure.meaning + (figure.counted ? " *" : "")});
-    counted = counted || figure.counted;
+    own_counts = own_counts || figure.counted;
   }
   say("{}", table.str());
-  if (counted) say("* of all that the campaign judged, by its own counts\n");
+  if (own_counts) say("* of all that the campaign judged, by its own counts\n");
   if (quality.not_a_number > 0)
     say("{} tests have scores that are not finite, and no confidence\n", format_count(quality.not_a_number));
 }

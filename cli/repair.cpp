@@ -229,6 +229,7 @@ void check_flags(const RepairFlags& flags, const RepairOptions& options) {
 }
 
 RepairData load_all(const Network& network, const RepairFlags& flags, std::uint64_t seed) {
+  check_repairable(network);
   RepairData data;
   data.train = open_data_for(network, flags.data, "train").load();
   data.clean = measuring_data(flags.clean, flags.data, data.train, seed,

@@ -6,6 +6,7 @@
 
 #include "galvani/base/json.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 #include "gate_flags.h"
 #include "model_flags.h"
@@ -52,13 +53,13 @@ Json as_json(const Replay& replay, const ReplayFlags& flags, const Network& netw
 
 void print(const Replay& replay, const Network& network) {
   if (replay.same_model) {
-    say("{} of {} faults fail again when read from their files ({} with the same verdict)\n", format_count(replay.fail),
-        format_count(replay.faults), format_count(replay.as_before));
+    say("{} of {} fail again when read from their files ({} with the same verdict)\n", format_count(replay.fail),
+        counted(replay.faults, "fault"), format_count(replay.as_before));
     for (std::size_t i = 0; i < std::min(kReplayShown, replay.healed.size()); ++i)
       say("does not fail: {}\n", replay.healed[i]);
   } else {
-    say("{} of {} faults ({:.2f}%) fail on {}, too; of the {} whose seed it gets right {:.2f}%\n",
-        format_count(replay.fail), format_count(replay.faults), replay.transfer_rate() * 100, network.info().path,
+    say("{} of {} ({:.2f}%) fail on {}, too; of the {} whose seed it gets right {:.2f}%\n", format_count(replay.fail),
+        counted(replay.faults, "fault"), replay.transfer_rate() * 100, network.info().path,
         format_count(replay.seed_right), replay.seed_right_transfer_rate() * 100);
   }
   if (replay.not_a_number > 0)

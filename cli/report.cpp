@@ -7,6 +7,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/output_file.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/fuzz/merge.h"
 #include "galvani/report/page.h"
 #include "galvani/report/replay.h"
@@ -62,10 +63,12 @@ void run(Common& common, const ReportFlags& flags) {
                  {"images", page.images},
                  {"bad_files", page.bad}});
   } else {
-    say("{}: {} of {} faults, {}\n", output.string(), format_count(page.shown), format_count(page.faults),
+    say("{}: {} of {}, {}\n", output.string(), format_count(page.shown), counted(page.faults, "fault"),
         format_bytes(page.html.size()));
   }
-  if (!page.bad.empty() && !common.json) log::warn("{} faults have no picture: {}", page.bad.size(), page.bad.front());
+  if (!page.bad.empty() && !common.json)
+    log::warn("{} no picture: {}", counted(static_cast<std::int64_t>(page.bad.size()), "fault has", "faults have"),
+              page.bad.front());
   flags.gates.judge(common, figures_of(page), {"galvani report", flags.folder, 0, {}}, [&] { return page.bad; });
 }
 

@@ -84,7 +84,7 @@ std::int64_t parse_top(const std::string& text, std::int64_t pool) {
   bool good = error == std::errc() && stop == end && value > 0 && (percent ? value <= 100 : value == std::floor(value));
   if (!good) bad_usage("--top is '{}', but must be a number of inputs, such as 100, or a share, such as 5%", text);
   if (!percent && value > static_cast<double>(pool))
-    bad_usage("--top is {}, but the pool has only {} inputs", text, pool);
+    bad_usage("--top is {}, but the pool has only {}", text, counted(pool, "input"));
   if (!percent) return static_cast<std::int64_t>(value);
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(pool) * value / 100 + 1e-9));
 }

@@ -145,9 +145,10 @@ std::string evaluation_plot(const PoolEvaluation& evaluation, const std::vector<
 
 void print_evaluation(const PoolEvaluation& evaluation, const std::vector<std::string>& names, const Network& network,
                       const std::string& data) {
-  say("{}: {} inputs, of which {} gets {} wrong ({:.1f}%), in {} different ways\n\n", data,
-      format_count(evaluation.inputs), network.info().path, format_count(evaluation.faults),
-      100 * static_cast<double>(evaluation.faults) / static_cast<double>(evaluation.inputs), evaluation.types);
+  say("{}: {}, of which {} gets {} wrong ({:.1f}%), in {}\n\n", data, counted(evaluation.inputs, "input"),
+      network.info().path, format_count(evaluation.faults),
+      100 * static_cast<double>(evaluation.faults) / static_cast<double>(evaluation.inputs),
+      counted(evaluation.types, "different way"));
   std::vector<std::string> titles = {"selector"};
   for (int share : evaluated_shares()) titles.push_back(fmt::format(">FDR at {}%", share));
   for (const char* title : {">types", ">RAUC", ">APFD", ">APFD of types", ">seconds", ">runs"})

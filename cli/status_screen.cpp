@@ -22,6 +22,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/signal_stack.h"
 #include "galvani/base/terminal.h"
+#include "galvani/base/text.h"
 #include "galvani/base/utf8.h"
 #include "galvani/coverage/criterion.h"
 #include "galvani/generate/generator.h"
@@ -304,15 +305,14 @@ class Painter {
         c_.coverable > 0 ? fmt::format("{} of {}", coverage_text({c_.covered, 0}), coverage_text({c_.coverable, 0}))
                          : "");
     row(2, y + 1, "guide", printable(guide), kPlain, c_.resets > 0 ? fmt::format("{} resets", c_.resets) : "");
-    row(2, y + 2, "last kept", ago(s_.since_kept), kPlain,
-        fmt::format("({} picks)", format_count(s_.picks_since_kept)));
+    row(2, y + 2, "last kept", ago(s_.since_kept), kPlain, fmt::format("({})", counted(s_.picks_since_kept, "pick")));
     if (c_.covered > 0)
       row(2, y + 3, "growth", sparkline(s_.history, middle_ - 16, [](auto& p) { return p.coverage(); }), kGood);
   }
   void queue(int y) {
     int x = middle_ + 2;
     row(x, y, "corpus", format_count(s_.corpus), kStrong,
-        fmt::format("{} seeds, {} kept", format_count(s_.seeds), format_count(c_.kept)));
+        fmt::format("{}, {} kept", counted(s_.seeds, "seed"), format_count(c_.kept)));
     row(x, y + 1, "never picked", format_count(s_.never_picked), kPlain,
         fmt::format("{} of them seeds", format_count(s_.seeds - s_.tried_seeds)));
     row(x, y + 2, "wrong seeds", format_count(s_.wrong_seeds), kPlain, "left out");
@@ -374,10 +374,9 @@ std::string render_status(const CampaignStatus& status, int width, int height) {
     return Painter(status, std::min(width, kMostWidth), std::min(height, 26)).paint();
   Outlook o = outlook(status);
   const CampaignCounters& c = status.counters;
-  std::string line =
-      fmt::format("{} of {} seeds broke, {} faults, coverage {}, {}/s, {}", format_count(status.broken_seeds),
-                  format_count(status.tried_seeds), format_count(c.faults), covered_text(c), format_rate(status.rate),
-                  format_duration(status.seconds));
+  std::string line = fmt::format("{} of {} broke, {}, coverage {}, {}/s, {}", format_count(status.broken_seeds),
+                                 counted(status.tried_seeds, "seed"), counted(c.faults, "fault"), covered_text(c),
+                                 format_rate(status.rate), format_duration(status.seconds));
   if (o.eta >= 0) line += ", ETA " + format_duration(o.eta);
   Canvas canvas(std::max(1, width), 1);
   canvas.text(0, 0, line);

@@ -9,6 +9,7 @@
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
+#include "galvani/base/text.h"
 #include "galvani/coverage/criterion.h"
 #include "galvani/coverage/surprise.h"
 #include "galvani/data/npy.h"
@@ -78,8 +79,8 @@ void run(const Common& common, TraceFlags& flags) {
     for (const TraceBlock& block : layout.blocks) j["taps"].push_back({{"tap", block.tap}, {"neurons", block.count}});
     common.give(j);
   } else {
-    say("{}: traces of {} inputs, {} neurons in {} taps\n", flags.output, data.size(), layout.neurons,
-        layout.blocks.size());
+    say("{}: traces of {}, {} in {}\n", flags.output, counted(data.size(), "input"), counted(layout.neurons, "neuron"),
+        counted(static_cast<std::int64_t>(layout.blocks.size()), "tap"));
   }
   if (unusable > 0)
     log::warn("{}: {} of {} inputs have NaN or infinite values; they are written as they are{}", data.name, unusable,

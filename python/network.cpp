@@ -8,6 +8,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 
 namespace galvani::python {
 namespace {
@@ -45,7 +46,7 @@ py::dict info_of(const Network& network) {
   result["classes"] = info.classes;
   result["class_names"] = network.card().class_names;
   result["parameters"] = info.parameters;
-  result["preprocessing"] = network.card().preprocess.str();
+  result["preprocessing"] = preprocessing_text(network);
   result["preprocessing_known"] = network.card().preprocess_known;
   result["notes"] = info.notes;
   return result;

@@ -8,6 +8,7 @@
 #include "galvani/attack/search.h"
 #include "galvani/base/error.h"
 #include "galvani/base/rng.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -61,8 +62,8 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
   double chance = 1.0 / static_cast<double>(network.info().classes);
   if (near_chance(accuracy, chance, n))
     warnings.push_back(fmt::format(
-        "accuracy on {} inputs is {:.1f}%, near chance: the first suspect is preprocessing (galvani inspect --guess)",
-        n, accuracy * 100));
+        "accuracy on {} is {:.1f}%, near chance: the first suspect is preprocessing (galvani inspect --guess)",
+        counted(n, "input"), accuracy * 100));
   if (network.info().logits_made)
     warnings.emplace_back(
         "scores are made of probabilities (a softmax or sigmoids inside the graph that could not be skipped): "

@@ -8,16 +8,9 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
+#include "galvani/base/text.h"
 
 namespace galvani {
-namespace {
-
-std::string trimmed(const std::string& text) {
-  std::size_t first = text.find_first_not_of(' ');
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-}  // namespace
 
 std::vector<std::string> names_of(const Figures& figures) {
   std::vector<std::string> names;
@@ -51,7 +44,10 @@ void Gate::check(const std::vector<std::string>& names) const {
   if (std::find(names.begin(), names.end(), figure_) != names.end()) return;
   std::vector<std::string> known;
   for (const std::string& name : names) {
-    if (name.back() != '%') known.push_back(name);
+    // The share that goes with a number of the same name.
+    bool second_form =
+        name.back() == '%' && std::find(names.begin(), names.end(), name.substr(0, name.size() - 1)) != names.end();
+    if (!second_form) known.push_back(name);
   }
   std::string near = nearest_word(figure_, known);
   bad_usage("there is no figure called '{}' here{}; known are {}", printable(figure_),

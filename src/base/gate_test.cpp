@@ -53,5 +53,15 @@ TEST(Gate, AnUnknownFigureIsRefusedWithThoseThereAre) {
             "there is no figure called 'zebra' here; known are faults, oi");
 }
 
+TEST(Gate, APercentSignMayBelongToTheName) {
+  Figures figures = {{"broken", 3}, {"broken%", 0.5}, {"broken-at-5%", 0.25}};
+  EXPECT_TRUE(Gate("broken-at-5%>20%").met(figures));
+  EXPECT_TRUE(Gate("broken-at-5%<0.3").met(figures));
+  EXPECT_TRUE(Gate("broken>40%").met(figures));
+  EXPECT_TRUE(Gate("broken>2").met(figures));
+  std::string known = refusal([&] { Gate("brokne>1").check(names_of(figures)); });
+  EXPECT_NE(known.find("known are broken, broken-at-5%"), std::string::npos) << known;
+}
+
 }  // namespace
 }  // namespace galvani

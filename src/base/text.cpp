@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "galvani/base/error.h"
+#include "galvani/base/progress.h"
 #include "galvani/base/utf8.h"
 
 namespace galvani {
@@ -105,6 +106,18 @@ std::string shell_word(std::string_view text) {
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+std::string trimmed(const std::string& text) {
+  constexpr const char* kWhite = " \t\r";
+  std::size_t first = text.find_first_not_of(kWhite);
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(kWhite) - first + 1);
+}
+
+std::string counted(std::int64_t n, std::string_view one, std::string_view several) {
+  std::string text = format_count(n) + " ";
+  if (n == 1) return text.append(one);
+  return several.empty() ? text.append(one) + "s" : text.append(several);
 }
 
 }  // namespace galvani

@@ -50,6 +50,14 @@ TEST(Text, NamesInTablesCannotDriveATerminal) {
   EXPECT_EQ(csv_name(std::string(500, 'x')).size(), 500U);
 }
 
+TEST(Text, OneOfAThingIsNotSeveral) {
+  EXPECT_EQ(counted(0, "image"), "0 images");
+  EXPECT_EQ(counted(1, "image"), "1 image");
+  EXPECT_EQ(counted(1234, "image"), "1,234 images");
+  EXPECT_EQ(counted(1, "class", "classes"), "1 class");
+  EXPECT_EQ(counted(2, "class", "classes"), "2 classes");
+}
+
 TEST(ShellWord, IsQuotedWhereAShellWouldReadItOtherwise) {
   EXPECT_EQ(shell_word("photos/cat.png"), "photos/cat.png");
   EXPECT_EQ(shell_word("Bär"), "Bär");

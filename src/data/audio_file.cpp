@@ -85,6 +85,12 @@ sf_count_t read_frames(SNDFILE* file, const SF_INFO& info, std::vector<std::int1
   return got;
 }
 
+bool has_extension(const std::filesystem::path& path, const std::vector<std::string>& extensions) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
+}
+
 }  // namespace
 
 bool is_sound(std::string_view head) {
@@ -95,9 +101,11 @@ bool is_sound(std::string_view head) {
 }
 
 bool has_sound_extension(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return extension == ".wav" || extension == ".aif" || extension == ".aiff" || extension == ".flac";
+  return has_extension(path, {".wav", ".aif", ".aiff", ".flac"});
+}
+
+bool has_unread_sound_extension(const std::filesystem::path& path) {
+  return has_extension(path, {".mp3", ".ogg", ".oga", ".opus", ".m4a", ".aac", ".wma", ".amr"});
 }
 
 namespace {

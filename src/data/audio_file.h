@@ -21,6 +21,7 @@ struct Sound : SoundInfo {
 
 bool is_sound(std::string_view head);  // the first 12 bytes of a WAV, AIFF or FLAC file
 bool has_sound_extension(const std::filesystem::path& path);
+bool has_unread_sound_extension(const std::filesystem::path& path);  // of formats that are not read, such as .mp3
 
 // What the header says; little is read. Error(bad_input) naming the file for what is damaged, empty, shorter than its
 // header says or of another format.

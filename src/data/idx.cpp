@@ -8,6 +8,7 @@
 #include "bounds.h"
 #include "galvani/base/error.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "readers.h"
 #include "row_file.h"
 #include "unpack.h"
@@ -98,8 +99,8 @@ class IdxSource final : public Source {
     if (labels_->header.sizes.size() != 1)
       bad_input("{}: has {} axes, but labels have one", labels_->path.string(), labels_->header.sizes.size());
     if (labels_->header.sizes[0] != images_.header.sizes[0])
-      bad_input("{} holds {} images, but {} holds {} labels", path, images_.header.sizes[0], labels_->path.string(),
-                labels_->header.sizes[0]);
+      bad_input("{} holds {}, but {} holds {}", path, counted(images_.header.sizes[0], "image"), labels_->path.string(),
+                counted(labels_->header.sizes[0], "label"));
   }
 
   std::int64_t size() const override { return static_cast<std::int64_t>(images_.header.sizes[0]); }

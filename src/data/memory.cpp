@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "galvani/base/error.h"
+#include "galvani/base/text.h"
 #include "readers.h"
 
 namespace galvani {
@@ -83,7 +84,8 @@ void lend_data(const Labelled& about, const SampleType& type, const at::Tensor& 
   if (!fits) bad_input("{}: the inputs must be a contiguous array of {}", about.name, type.shape_text());
   if (values.size(0) == 0) bad_input("{}: there are no inputs in it", about.name);
   if (about.labels.dim() != 1 || about.labels.size(0) != values.size(0))
-    bad_input("{}: there are {} inputs, but {} labels", about.name, values.size(0), about.labels.numel());
+    bad_input("{}: has {}, but {}", about.name, counted(values.size(0), "input"),
+              counted(about.labels.numel(), "label"));
   validate(about);
   lent_table().put({about, type, values});
 }

@@ -4,6 +4,7 @@
 
 #include "bounds.h"
 #include "galvani/base/error.h"
+#include "galvani/base/text.h"
 #include "galvani/data/npy.h"
 #include "readers.h"
 #include "row_file.h"
@@ -77,7 +78,8 @@ at::Tensor labels_of(std::int64_t n, const std::string& images_name, const std::
                      const std::optional<at::Tensor>& array) {
   at::Tensor labels = array ? checked_labels(labels_name, *array) : no_labels(n);
   if (labels.size(0) != n)
-    bad_input("{} holds {} images, but {} holds {} labels", images_name, n, labels_name, labels.size(0));
+    bad_input("{} holds {}, but {} holds {}", images_name, counted(n, "image"), labels_name,
+              counted(labels.size(0), "label"));
   return labels;
 }
 

@@ -22,6 +22,7 @@
 #include "galvani/data/labels.h"
 #include "image_file.h"
 #include "incomplete.h"
+#include "notices.h"
 #include "readers.h"
 
 namespace galvani {
@@ -186,7 +187,13 @@ Listing list_folder(const fs::path& path) {
   if (fs::path table = path / "labels.csv"; fs::is_regular_file(table)) return list_table(path, table);
   // Sounds among images do not count, as other files do not.
   Listing images = list_files(path, has_image_extension);
-  return images.files.empty() ? list_files(path, has_sound_extension) : images;
+  if (!images.files.empty()) return images;
+  Listing sounds = list_files(path, has_sound_extension);
+  if (Listing unread = list_files(path, has_unread_sound_extension); !unread.files.empty())
+    notices::warn("{}: {} left out ({}): sounds are read from WAV, AIFF and FLAC files", path.string(),
+                  counted(static_cast<std::int64_t>(unread.files.size()), "file is", "files are"),
+                  printable(unread.files.front()) + (unread.files.size() > 1 ? ", ..." : ""));
+  return sounds;
 }
 
 class FolderSource final : public Source {

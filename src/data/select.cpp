@@ -5,6 +5,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/rng.h"
+#include "galvani/base/text.h"
 #include "galvani/data/dataset.h"
 #include "galvani/data/spec.h"
 
@@ -107,8 +108,8 @@ class RowSelection {
   std::int64_t checked_count(const Bracket& selector, std::size_t have, const std::string& of_class) const {
     std::int64_t count = selector.count.of(static_cast<std::int64_t>(have));
     if (count > static_cast<std::int64_t>(have))
-      bad_usage("data '{}': {} asks for {} images, but there are only {}{}", name_, selector.str(), count, have,
-                of_class);
+      bad_usage("data '{}': {} asks for {}, but there are only {}{}", name_, selector.str(), counted(count, "input"),
+                have, of_class);
     return count;
   }
 

@@ -7,6 +7,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/data/picture.h"
 
 namespace galvani {
@@ -130,9 +131,9 @@ void write_sheet(const DataView& data, const std::filesystem::path& path) {
     columns = std::max(columns, row.images.size());
   }
   if (label_width > 0) label_width += 2 * kGap + 8;
-  std::string shape = images_shown ? fmt::format("{} images, {} x {}, {}", format_count(data.size()), picture.width,
+  std::string shape = images_shown ? fmt::format("{}, {} x {}, {}", counted(data.size(), "image"), picture.width,
                                                  picture.height, type.shape[0] == 1 ? "gray" : "colour")
-                                   : fmt::format("{} clips, {}", format_count(data.size()), type.shape_text());
+                                   : fmt::format("{}, {}", counted(data.size(), "clip"), type.shape_text());
   std::string title = printable(data.name, 60);
   int title_width = text_width(title, kTitleScale) + 24 + text_width(shape, kFontScale);
   int grid_width = static_cast<int>(columns) * (size.width + kGap) - kGap;

@@ -6,6 +6,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/options.h"
+#include "galvani/base/text.h"
 #include "galvani/data/catalogue.h"
 #include "galvani/data/memory.h"
 
@@ -235,11 +236,16 @@ std::string DataSpec::str() const {
 std::vector<DataSpec> parse_data_specs(const std::string& text) {
   std::vector<std::string> parts(1);
   std::error_code ignored;
-  bool whole_is_path = std::filesystem::exists(text.substr(0, text.find('[')), ignored);
+  // A path that exists is one whatever its name holds.
+  std::size_t path = 0;
+  for (std::size_t end : {text.find('['), text.size()}) {
+    if (end <= text.size() && std::filesystem::exists(text.substr(0, end), ignored)) path = end;
+  }
   bool inside = false;
-  for (char c : text) {
-    inside = c == '[' || (inside && c != ']');
-    if (c == '+' && !inside && !whole_is_path) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    inside = i >= path && (c == '[' || (inside && c != ']'));
+    if (c == '+' && !inside && i >= path) {
       parts.emplace_back();
     } else {
       parts.back() += c;
@@ -247,8 +253,9 @@ std::vector<DataSpec> parse_data_specs(const std::string& text) {
   }
   std::vector<DataSpec> result;
   for (const std::string& part : parts) {
-    if (part.empty()) bad_usage("data '{}': it names no data", printable(text, 200));
-    result.push_back(SpecParser(part).parse());
+    std::string spec = std::filesystem::exists(part, ignored) ? part : trimmed(part);
+    if (spec.empty()) bad_usage("data '{}': it names no data", printable(text, 200));
+    result.push_back(SpecParser(spec).parse());
   }
   return result;
 }

@@ -56,6 +56,18 @@ TEST(DataSpec, PartsAndCanonicalText) {
   EXPECT_EQ(parse_data_specs("digits[class=1]+a/b+mnist:train").size(), 3U);
 }
 
+TEST(DataSpec, SpacesMayStandAroundThePlus) {
+  std::vector<DataSpec> parts = parse_data_specs("digits:test[:5] + digits:train[class=1] ");
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].str(), "digits:test[:5]");
+  EXPECT_EQ(parts[1].str(), "digits:train[class=1]");
+  TemporaryFolder folder;
+  std::string odd = folder / "photos ";
+  std::filesystem::create_directory(odd);
+  EXPECT_EQ(parse_data_specs(odd)[0].source, odd);
+  EXPECT_EQ(parse_data_specs("digits+" + odd)[1].source, odd);
+}
+
 TEST(DataSpec, ExistingPathsMayHoldAnyCharacter) {
   TemporaryFolder folder;
   std::string odd = folder / "a+b[1]:c";
@@ -65,6 +77,10 @@ TEST(DataSpec, ExistingPathsMayHoldAnyCharacter) {
   EXPECT_EQ(parse_data_specs(odd)[0].source, odd);
   ASSERT_EQ(parse_data_specs(plus + "[:5]").size(), 1U);
   EXPECT_EQ(parse_data_specs(plus + "[:5]")[0].source, plus);
+  // Its selection is not its name.
+  ASSERT_EQ(parse_data_specs(plus + "[:5]+digits").size(), 2U);
+  EXPECT_EQ(parse_data_specs(plus + "[:5]+digits")[0].source, plus);
+  EXPECT_EQ(parse_data_specs(plus + "[:5]+digits")[1].source, "digits");
 }
 
 TEST(DataSpec, SelectsAsPythonDoes) {

@@ -31,6 +31,7 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/log.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
@@ -232,7 +233,9 @@ struct Campaign::Impl {
       store->own().restore_file(fault, encode_mutant(image.data_ptr(), data.type()));
       ++restored;
     }
-    if (restored > 0) log::info("{}: {} lost files of faults were made again", folder.string(), restored);
+    if (restored > 0)
+      log::info("{}: {} made again", folder.string(),
+                counted(restored, "lost file of a fault was", "lost files of faults were"));
   }
 
   // Undefined, with a warning: it cannot be.
@@ -373,10 +376,9 @@ struct Campaign::Impl {
   std::string own_reached() const {
     const CampaignCounters& c = state->counters;
     if (budget.iterations > 0 && c.iterations >= budget.iterations)
-      return fmt::format("{} iterations are done", format_count(c.iterations));
-    if (budget.outputs > 0 && c.kept >= budget.outputs) return fmt::format("{} mutants are kept", format_count(c.kept));
-    if (budget.faults > 0 && c.faults >= budget.faults)
-      return fmt::format("{} faults are found", format_count(c.faults));
+      return counted(c.iterations, "iteration is", "iterations are") + " done";
+    if (budget.outputs > 0 && c.kept >= budget.outputs) return counted(c.kept, "mutant is", "mutants are") + " kept";
+    if (budget.faults > 0 && c.faults >= budget.faults) return counted(c.faults, "fault is", "faults are") + " found";
     if (budget.seconds > 0 && seconds() >= budget.seconds)
       return fmt::format("{} of work are done", format_duration(seconds()));
     return idle() ? "every seed has been tried" : "";
@@ -426,8 +428,8 @@ struct Campaign::Impl {
       if (e.code() != ErrorCode::interrupted) throw;
       settle();
       seal();
-      fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
-           folder.string(), format_count(done));
+      fail(ErrorCode::interrupted, "{}: stopped after {}; the same command goes on from there", folder.string(),
+           counted(done, "iteration"));
     }
   }
 
@@ -458,8 +460,8 @@ struct Campaign::Impl {
       if (interrupted()) {
         settle();
         end_session();
-        fail(ErrorCode::interrupted, "{}: stopped after {} iterations; the same command goes on from there",
-             folder.string(), format_count(state->counters.iterations));
+        fail(ErrorCode::interrupted, "{}: stopped after {}; the same command goes on from there", folder.string(),
+             counted(state->counters.iterations, "iteration"));
       }
       Clock::time_point start = Clock::now();
       std::int64_t valid_before = state->counters.valid;

@@ -9,7 +9,9 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 
 namespace galvani {
 namespace {
@@ -25,6 +27,12 @@ std::string short_numbers(const std::string& list) {
   while (std::getline(numbers, number, ','))
     text += fmt::format("{}{:.4g}", text.empty() ? "" : " ", std::strtod(number.c_str(), nullptr));
   return text;
+}
+
+// The share of the tried seeds that changes of at most so many percent broke; one for each of change_steps().
+template <int Percent>
+double broken_at(const CampaignSummary& summary) {
+  return summary.seeds.broken_by(Percent / 100.0);
 }
 
 }  // namespace
@@ -46,10 +54,17 @@ std::string base_text(const CampaignRecord& record, const SeedFigures& seeds) {
   auto unless = [](const char* name, const std::string& value, const char* usual) {
     return value == usual || value.empty() ? std::string() : fmt::format(", {} {}", name, short_numbers(value));
   };
-  return fmt::format("{} gets {} of {} inputs right ({:.1f}%); preprocessing: range {}{}{}, {}, {} ({})",
+  std::string preprocessing = fmt::format("range {}{}{}, {}, {}", p.range, unless("mean", p.mean, "0"),
+                                          unless("std", p.deviation, "1"), p.channels, p.layout);
+  bool sounds = record.input.find('@') != std::string::npos;  // a rate
+  if (sounds) {
+    ModelCard card;
+    p.apply_to(card);
+    preprocessing = preprocessing_text(card.preprocess, SampleKind::audio);
+  }
+  return fmt::format("{} gets {} of {} right ({:.1f}%); preprocessing: {} ({})",
                      printable(std::filesystem::path(record.model).filename().string()), format_count(seeds.right),
-                     format_count(seeds.looked_at), seeds.accuracy() * 100, p.range, unless("mean", p.mean, "0"),
-                     unless("std", p.deviation, "1"), p.channels, p.layout,
+                     counted(seeds.looked_at, "input"), seeds.accuracy() * 100, preprocessing,
                      record.preprocess_assumed ? "assumed: the file does not say" : "as stated");
 }
 
@@ -124,6 +139,12 @@ const std::vector<CampaignFigure>& campaign_figures() {
   static const std::vector<CampaignFigure> all = {
       {"broken-seeds", "broken seeds", [](const S& s) { return static_cast<double>(s.seeds.broken); }, always},
       {"broken-seeds%", nullptr, [](const S& s) { return s.seeds.share(); }, always},
+      {"broken-at-1%", nullptr, broken_at<1>, always},
+      {"broken-at-2%", nullptr, broken_at<2>, always},
+      {"broken-at-5%", nullptr, broken_at<5>, always},
+      {"broken-at-10%", nullptr, broken_at<10>, always},
+      {"broken-at-20%", nullptr, broken_at<20>, always},
+      {"broken-at-50%", nullptr, broken_at<50>, always},
       {"tried-seeds", "tried seeds", [](const S& s) { return static_cast<double>(s.seeds.tried); }, always},
       {"base-accuracy", nullptr, [](const S& s) { return s.seeds.accuracy(); }, always},
       {"faults", "faults", [](const S& s) { return static_cast<double>(s.counters.faults); }, always},

@@ -1,6 +1,9 @@
 #include "galvani/fuzz/summary.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "fuzz/testing.h"
 #include "galvani/base/files.h"
@@ -27,6 +30,20 @@ TEST(Summary, FiguresForConditions) {
   Figures figures = figures_of(summary);
   for (const char* holds : {"faults>0", "rft<0.3", "oi==0.5", "distinct==0"}) EXPECT_TRUE(Gate(holds).met(figures));
   for (const char* does_not : {"faults>3", "rft<=0.2", "oi!=0.5"}) EXPECT_FALSE(Gate(does_not).met(figures));
+}
+
+TEST(Summary, SeedsBrokenByAChangeAreFigures) {
+  CampaignSummary summary;
+  summary.seeds.tried = 4;
+  summary.seeds.smallest = {0.004, 0.05, 0.3};
+  Figures figures = figures_of(summary);
+  auto broken = [&](int percent) { return Gate(fmt::format("broken-at-{}%>0", percent)).value(figures); };
+  for (double step : change_steps())
+    EXPECT_EQ(broken(static_cast<int>(std::lround(step * 100))), summary.seeds.broken_by(step)) << step;
+  EXPECT_EQ(broken(2), 0.25);
+  EXPECT_EQ(broken(5), 0.5);
+  EXPECT_EQ(broken(50), 0.75);
+  EXPECT_TRUE(Gate("broken-at-5%>49%").met(figures));
 }
 
 TEST(Settings, Durations) {

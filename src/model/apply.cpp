@@ -7,6 +7,7 @@
 
 #include "galvani/base/crew.h"
 #include "galvani/base/error.h"
+#include "galvani/base/text.h"
 #include "model/network_impl.h"
 #include "model/packed.h"
 #include "model/random_layers.h"
@@ -28,9 +29,9 @@ void Network::Impl::describe_outputs(const at::Tensor& images, const at::Tensor&
     kept_outputs.push_back(i);
   }
   if (kept_outputs.empty())
-    bad_input("{}: its output '{}' has the shape {} for {} inputs, not one value for each", info.path,
+    bad_input("{}: its output '{}' has the shape {} for {}, not one value for each", info.path,
               output_names.empty() ? "output0" : printable(output_names[0]),
-              fmt::format("{}", fmt::join(values[0].sizes(), "x")), images.size(0));
+              fmt::format("{}", fmt::join(values[0].sizes(), "x")), counted(images.size(0), "input"));
 }
 
 std::vector<at::Tensor> Network::apply(const at::Tensor& images, const Application& how) {

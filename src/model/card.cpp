@@ -13,6 +13,7 @@
 #include "galvani/base/files.h"
 #include "galvani/base/json.h"
 #include "galvani/base/nesting.h"
+#include "galvani/base/text.h"
 #include "galvani/data/sample.h"
 #include "model/loops.h"
 
@@ -322,9 +323,13 @@ void check(const Preprocess& preprocess, std::int64_t channels, const std::strin
   auto fits = [&](const std::vector<double>& v) {
     return v.size() <= 1 || static_cast<std::int64_t>(v.size()) == channels;
   };
-  if (!fits(preprocess.mean)) bad_input("{}: {} means for {} channels", where, preprocess.mean.size(), channels);
-  if (!fits(preprocess.deviation))
-    bad_input("{}: {} standard deviations for {} channels", where, preprocess.deviation.size(), channels);
+  auto require = [&](const std::vector<double>& values, const char* what) {
+    if (!fits(values))
+      bad_input("{}: {} for {}", where, counted(static_cast<std::int64_t>(values.size()), what),
+                counted(channels, "channel"));
+  };
+  require(preprocess.mean, "mean");
+  require(preprocess.deviation, "standard deviation");
   for (double d : preprocess.deviation) {
     if (!(d > 0)) bad_input("{}: a standard deviation of {} cannot be divided by", where, d);
   }

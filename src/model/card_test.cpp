@@ -115,7 +115,7 @@ TEST(Card, FlagsWin) {
   flags.resize.clear();
   flags.range = "1";
   EXPECT_NE(error_of([&] { flags.apply_to(card); }).find("--range"), std::string::npos);
-  EXPECT_NE(error_of([&] { check(card.preprocess, 1, "m"); }).find("3 means for 1 channels"), std::string::npos);
+  EXPECT_NE(error_of([&] { check(card.preprocess, 1, "m"); }).find("3 means for 1 channel"), std::string::npos);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/base/text.h"
+#include "galvani/model/inputs.h"
 
 namespace galvani {
 namespace {
@@ -88,8 +89,8 @@ void check_labels(const Network& network, const Labelled& data) {
   std::int64_t classes = network.info().classes;
   if (data.labels.numel() == 0) return;
   if (auto largest = data.labels.max().item<std::int64_t>(); largest >= classes)
-    bad_input("{}: has the label {}, but {} knows {} classes (0 to {})", data.name, largest, network.info().path,
-              classes, classes - 1);
+    bad_input("{}: has the label {}, but {} knows {} (0 to {})", data.name, largest, network.info().path,
+              counted(classes, "class", "classes"), classes - 1);
 }
 
 void predict_stream(Network& network, const DataView& data, const std::string& title,
@@ -147,7 +148,7 @@ ShareInterval wilson_interval(std::int64_t correct, std::int64_t images) {
 }
 
 bool near_chance(double accuracy, double chance, std::int64_t images) {
-  return accuracy <= chance * 2 && accuracy < chance + sampling_noise(images) + 0.05;
+  return accuracy < 1 && accuracy <= chance * 2 && accuracy < chance + sampling_noise(images) + 0.05;
 }
 
 std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation, const std::string& data) {
@@ -156,10 +157,11 @@ std::optional<std::string> suspicious(const Network& network, const Evaluation& 
   const ModelCard& card = network.card();
   double chance = 1.0 / static_cast<double>(network.info().classes);
   double noise = sampling_noise(evaluation.images);
-  std::string hint = fmt::format(
-      "the first suspect is preprocessing, which is {} ({}); find it with `galvani inspect {} --data {} --guess`",
-      card.preprocess.str(), card.preprocess_known ? "stated" : "assumed, for the file does not say",
-      shell_word(network.info().path), shell_word(data));
+  std::string hint = fmt::format("the first suspect is preprocessing, which is {} ({})", preprocessing_text(network),
+                                 card.preprocess_known ? "stated" : "assumed, for the file does not say");
+  if (network.info().input.size() == 3)
+    hint += fmt::format("; find it with `galvani inspect {} --data {} --guess`", shell_word(network.info().path),
+                        shell_word(data));
   if (card.accuracy && evaluation.accuracy < *card.accuracy - 0.05 - noise)
     return fmt::format("accuracy is {:.2f}% where the model states {:.2f}%{}: {}", evaluation.accuracy * 100,
                        *card.accuracy * 100, card.accuracy_data.empty() ? "" : " on " + card.accuracy_data, hint);

@@ -241,7 +241,8 @@ PreprocessGuess guess_preprocessing(const GuessSource& source, const CardFlags& 
   }
   auto commonest = at::bincount(labels).max().item<std::int64_t>();
   double chance = static_cast<double>(commonest) / static_cast<double>(n);
-  guess.better_than_chance = !near_chance(guess.scores[0].accuracy, chance, n);
+  // Of one class alone chance is always right.
+  guess.better_than_chance = chance < 1 && !near_chance(guess.scores[0].accuracy, chance, n);
   return guess;
 }
 

@@ -1,5 +1,7 @@
 #include "galvani/model/inputs.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace galvani {
@@ -11,6 +13,19 @@ InputNeeds input_needs(const Network& network) {
 
 DataView open_data_for(const Network& network, const std::string& spec, const std::string& default_split) {
   return OpenedData(spec, default_split).view(input_needs(network));
+}
+
+std::string preprocessing_text(const Preprocess& p, SampleKind kind) {
+  if (kind == SampleKind::image) return p.str();
+  // Samples are as far below 0 as above it.
+  std::string text = fmt::format("samples {}..{}", p.low - (p.high - p.low), p.high);
+  if (!p.mean.empty()) text += fmt::format(", mean {}", fmt::join(p.mean, " "));
+  if (!p.deviation.empty()) text += fmt::format(", std {}", fmt::join(p.deviation, " "));
+  return text + (p.channels_last ? ", channels last" : "");
+}
+
+std::string preprocessing_text(const Network& network) {
+  return preprocessing_text(network.card().preprocess, SampleType::of(network.info().input, 0).kind);
 }
 
 void settle_head(Network& network, const DataView& data) {

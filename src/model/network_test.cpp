@@ -400,6 +400,12 @@ TEST(Evaluate, SuspectsPreprocessing) {
   EXPECT_FALSE(suspicious(*network, poor, "digits:test[0:9]").has_value());
 }
 
+TEST(Evaluate, WhatIsAlwaysRightIsNotNearChance) {
+  EXPECT_FALSE(near_chance(1, 0.5, 4));
+  EXPECT_TRUE(near_chance(0.75, 0.5, 4));
+  EXPECT_FALSE(near_chance(1, 1, 1000));
+}
+
 TEST(Evaluate, LabelsBeyondTheClassesAreRefused) {
   auto network = zoo_network("lenet5");
   Dataset data;

@@ -9,6 +9,7 @@
 
 #include "galvani/base/error.h"
 #include "galvani/base/log.h"
+#include "galvani/base/text.h"
 #include "model/limits.h"
 #include "model/network_impl.h"
 
@@ -261,15 +262,17 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
   info.classes = scores ? logits.size(1) : single ? 1 : 0;
   if (single && (!any_output || !card.class_names.empty())) check_classes(info);
   if (!scores && !any_output)
-    bad_input("{}: gives an output of shape {} for {} images, not one score per class", info.path,
-              fmt::format("{}", fmt::join(logits.sizes(), "x")), batch);
+    bad_input("{}: gives an output of shape {} for {}, not one score per class", info.path,
+              fmt::format("{}", fmt::join(logits.sizes(), "x")), counted(batch, "input"));
   if (any_output) describe_outputs(noise, scores ? logits : at::Tensor());
   if (!scores) {
     by_outputs = true;
     attempt(found, batch);
   }
   if (scores && !card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)
-    bad_input("{}: names {} classes but has {} outputs", info.path, card.class_names.size(), info.classes);
+    bad_input("{}: names {} but has {}", info.path,
+              counted(static_cast<std::int64_t>(card.class_names.size()), "class", "classes"),
+              counted(info.classes, "output"));
 
   // A file that states a batch size, or one that only took a single image, may still take any: try.
   std::vector<at::Tensor> first_values = values;

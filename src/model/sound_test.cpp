@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 #include "galvani/model/network.h"
 #include "model/onnx/test_graph.h"
 #include "model/testing.h"
@@ -63,6 +64,17 @@ TEST(Sounds, TheCardSaysWhatTheNetworkSees) {
   at::Tensor gradient = means(2)->run(sound, request).input_gradient;
   EXPECT_EQ(gradient.sizes().vec(), (std::vector<std::int64_t>{1, 1, 2}));
   EXPECT_TRUE(at::allclose(gradient, at::full({1, 1, 2}, 0.5 / 32768))) << gradient;
+}
+
+TEST(Sounds, PreprocessingIsThatOfSamples) {
+  EXPECT_EQ(preprocessing_text(*means(2)), "samples -1..1");
+  EXPECT_EQ(preprocessing_text(*means(2, "0..32768")), "samples -32768..32768");
+  Evaluation poor;
+  poor.images = 1000;
+  poor.accuracy = 0.5;
+  std::string told = suspicious(*means(2), poor, "words/").value_or("");
+  EXPECT_NE(told.find("samples -1..1 (assumed"), std::string::npos) << told;
+  EXPECT_EQ(told.find("--guess"), std::string::npos) << told;
 }
 
 // Some networks of sounds have no axis for the channel.

@@ -35,12 +35,6 @@ std::optional<std::int64_t> whole_number(const std::string& text) {
   return value;
 }
 
-// Spreadsheets put spaces where there were none.
-std::string trimmed(const std::string& text) {
-  std::size_t first = text.find_first_not_of(" \t\r"), last = text.find_last_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
-
 // Lines with a label, by the pool they are from.
 std::map<std::string, std::vector<TableLine>> labelled_lines(const std::string& path) {
   std::string text = read_file(path, kMostTableBytes);

@@ -383,6 +383,7 @@ std::string RepairResult::input_name(std::int64_t row) const {
 RepairResult repair(Network& network, const RepairData& data, const RepairOptions& options,
                     const RepairListener& listener) {
   check_options(data, options);
+  check_repairable(network);
   for (const Dataset* part : {&data.train, &data.clean}) {
     check_fits(network, part->images, part->name);
     if (!part->labelled()) bad_input("{}: has images without a label, so it cannot be repaired with", part->name);

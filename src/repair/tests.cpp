@@ -112,9 +112,13 @@ std::string pixels_of(const at::Tensor& input) {
   return sha256({static_cast<const char*>(values.data_ptr()), values.nbytes()});
 }
 
-FoundTests read_tests(const Network& network, const std::string& where, std::int64_t per_seed) {
+void check_repairable(const Network& network) {
   if (network.info().input.size() != 3)
     bad_input("{}: takes sounds; only image models are repaired", network.info().path);
+}
+
+FoundTests read_tests(const Network& network, const std::string& where, std::int64_t per_seed) {
+  check_repairable(network);
   FoundTests tests = holds_campaign(where)      ? read_campaign(network, where, per_seed)
                      : is_labelled_table(where) ? tests_of(read_labelled_table(network, where), where, per_seed)
                                                 : read_data(network, where, per_seed);

@@ -10,7 +10,9 @@
 #include <set>
 
 #include "galvani/base/error.h"
+#include "galvani/base/files.h"
 #include "galvani/base/plot.h"
+#include "galvani/base/text.h"
 #include "galvani/fuzz/reader.h"
 
 namespace galvani {
@@ -121,7 +123,37 @@ void make_tests(Comparison& c) {
   }
 }
 
+std::string found_by(const CampaignReader& reader) {
+  CampaignCounters counters = reader.counters();
+  if (counters.faults == 0) return "";
+  Sha256 found;
+  found.update(fmt::format("{} {}", counters.mutants, counters.valid));
+  reader.for_each_fault({}, [&](const FaultRecord& fault) {
+    found.update(fmt::format("\n{} {} {}", fault.iteration, fault.slot, fault.sha256));
+  });
+  return found.finish();
+}
+
+// Runs of different groups that did the same: a guide decides nothing while only seeds are picked.
+void note_same_mutants(Comparison& c) {
+  std::vector<std::string> pairs;
+  for (std::size_t a = 0; a < c.runs.size(); ++a) {
+    for (std::size_t b = a + 1; b < c.runs.size(); ++b) {
+      bool same = !c.runs[a].found.empty() && c.runs[a].found == c.runs[b].found && c.runs[a].group != c.runs[b].group;
+      if (same) pairs.push_back(fmt::format("{} and {}", c.runs[a].folder.string(), c.runs[b].folder.string()));
+    }
+  }
+  if (pairs.empty()) return;
+  c.notes.push_back(fmt::format(
+      "{} tried the same mutants{}: what is compared made no difference to them, so no difference in faults means "
+      "nothing; a guide has a say once a mutant that it kept is picked, in campaigns of more picks than seeds",
+      printable(pairs.front()),
+      pairs.size() > 1 ? fmt::format(", and {}", counted(static_cast<std::int64_t>(pairs.size()) - 1, "other pair"))
+                       : ""));
+}
+
 void add_notes(Comparison& c) {
+  note_same_mutants(c);
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (const Group& group : c.groups) {
     fewest = std::min(fewest, group.runs.size());
@@ -208,7 +240,8 @@ Comparison compare_runs(const std::vector<fs::path>& folders, GroupBy by) {
   for (const fs::path& folder : folders) {
     CampaignReader reader(folder);
     if (!seen.insert(fs::canonical(folder).string()).second) bad_usage("{}: is named twice", folder.string());
-    result.runs.push_back({folder, reader.record(), summarise(reader), reader.timeline(kTimelinePoints), 0});
+    result.runs.push_back(
+        {folder, reader.record(), summarise(reader), reader.timeline(kTimelinePoints), found_by(reader), 0});
   }
   make_groups(result, by);
   make_tests(result);

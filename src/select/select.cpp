@@ -392,7 +392,7 @@ Selection select_from(Network& network, const DataView& pool, const SelectReques
   if (pool.size() == 0) bad_input("{}: there are no inputs to select from", pool.name);
   for (std::int64_t budget : request.budgets) {
     if (budget < 1 || budget > pool.size())
-      bad_usage("{} inputs cannot be picked from the {} of {}", budget, pool.size(), pool.name);
+      bad_usage("{} cannot be picked from the {} of {}", counted(budget, "input"), pool.size(), pool.name);
   }
   return SelectionRun(network, pool, request).run();
 }

@@ -1262,7 +1262,8 @@ def _(w):
     w.refused(3, "cover", "one.onnx", *TEST, "--criteria", "kmnc", *PROFILE, names="another model")
     w.refused(3, *cover, "kmnc", *PROFILE, "--taps", "fc*", names="other taps")
     w.refused(2, *cover, "dsc:tap=fc1", *PROFILE, names="make it again")
-    w.refused(2, *cover, "kmnc", names="--profile")
+    w.done("data", "export", "digits:test[0:20]", "-o", "no-train")
+    w.refused(2, "cover", "eight.onnx", "--data", "no-train/", "--criteria", "kmnc", names="--profile")
     w.refused(2, *cover, "kmn", names="did you mean 'kmnc'")
     w.refused(2, *cover, "nc:threshold=high", names="threshold")
     good = (w / "eight.profile").read_bytes()
@@ -1284,7 +1285,46 @@ def _(w):
 
 # Campaigns.
 
+@check("cover compares with a known set's training data by itself, and says so")
+def _(w):
+    told = w.done("cover", "one.onnx", *TEST, "--json")
+    expect("compared with digits:train (--criteria, --train and --profile say otherwise)" in told.err, told.err)
+    by_hand = w.done("cover", "one.onnx", *TEST, "--train", "digits:train", "--json")
+    expect("compared with" not in by_hand.err, by_hand.err)
+    scores = [[(c["spec"], c["score"]) for c in json.loads(result.out)["criteria"]] for result in (told, by_hand)]
+    expect_equal(*scores, "the scores")
+    expect("compared with" not in w.done("cover", "one.onnx", *TEST, "--criteria", "nc").err, "nc compares with nothing")
+    expect("compared with digits:train" in w.done("cover", "one.onnx", "--compare", "digits:test[0:50]", "digits:test[50:90]").err, "nothing is said of A and B")
+
+
 topic("fuzz")
+
+
+@check("campaigns with the same mutants are said to be the same, whatever their guides")
+def _(w):
+    run = ["fuzz", "one.onnx", *TEST, "--scheduler", "sweep", "--seeds", 40, "-q"]
+    for guide in ("random", "nlc"):
+        w.done(*run, "--guide", guide, "--iterations", 32, "-o", f"same-{guide}")
+        w.done(*run, "--guide", guide, "--iterations", 160, "-o", f"other-{guide}")
+    note = "same-random and same-nlc tried the same mutants"
+    expect(note in w.done("compare", "same-random", "same-nlc").out, "it is not said")
+    expect("tried the same mutants" not in w.done("compare", "other-random", "other-nlc").out, "it is said of others")
+
+
+@check("what a batch makes of --iterations is said, and a change that breaks is a gate")
+def _(w):
+    run = ["fuzz", "one.onnx", *TEST, "--guide", "random", "--plain"]
+    told = w.done(*run, "--iterations", 20, "--json", "-o", "odd-20")
+    expect_equal(json.loads(told.out)["iterations"], 32, "iterations")
+    expect("--iterations 20: a batch has 16 picks" in told.err, told.err)
+    even = w.done(*run, "--iterations", 20, "--batch", 20, "--json", "-o", "even-20")
+    expect_equal(json.loads(even.out)["iterations"], 20, "iterations")
+    expect("a batch has" not in even.err, even.err)
+    shares = {step["change"]: step["share"] for step in json.loads(w.done("stats", "odd-20", "--json").out)["broken_by_change"]}
+    expect(0 < shares[0.5] <= 1, f"nothing broke: {shares}")
+    expect_equal(w.run("stats", "odd-20", "--fail-if", f"broken-at-50%>={shares[0.5]}").code, 1, "the gate that holds")
+    expect_equal(w.run("stats", "odd-20", "--fail-if", f"broken-at-50%>{shares[0.5]}").code, 0, "the gate that does not")
+    w.refused(2, "stats", "odd-20", "--fail-if", "broken-at-3%>0", names="broken-at-5%")
 
 
 FUZZ = ["--data", "digits:test[0:300]", *PROFILE, "--seeds", 40, "--energy", 16, "--batch", 4, "--seed", 5]
@@ -3556,6 +3596,31 @@ def _(w):
     files[0].write_bytes(damaged[:-2] + b"\x12\x34")
     expect_equal(w.run("replay", "heard").code, 1, "the exit code of a replay with a changed file")
     w.refused(3, "faults", "heard", "--minimise", names="other samples")
+
+
+@check("inspect says of a network of sounds what is true of sounds")
+def _(w):
+    (w / "named.onnx").write_bytes(sound_network(800))
+    write_words(w / "named")
+    shown = w.done("inspect", "named.onnx").out
+    expect(re.search(r"^input +1x800 \(sounds\)$", shown, re.M) and "samples -1..1" in shown, shown[:500])
+    expect("rgb" not in shown and "nchw" not in shown, shown[:500])
+    run = w.done("fuzz", "named.onnx", "--data", "named/", "--guide", "nlc", "--iterations", 16, "--plain", "-o", "named-run")
+    told = run.out + run.err
+    expect("preprocessing: samples -1..1" in told and "rgb" not in told, told)
+    for tests in (["--tests", "named-run"], ["--adversarial", "pgd"]):
+        w.refused(3, "repair", "named.onnx", *tests, "--data", "named/", "--rate", 8000, "-o", "no.onnx", names="only image models are repaired")
+
+
+@check("sounds of formats that are not read are left out aloud")
+def _(w):
+    write_words(w / "partly")
+    (w / "partly/high/7.mp3").write_bytes(b"ID3")
+    for _ in range(2):
+        told = w.done("data", "info", "partly/")
+        expect_equal(told.err.count("1 file is left out (high/7.mp3): sounds are read from WAV, AIFF and FLAC files"), 1, "times it is said")
+    (w / "partly/low/8.OGG").write_bytes(b"OggS")
+    expect("2 files are left out (high/7.mp3, ...)" in w.done("data", "info", "partly/").err, "two are not counted")
 
 
 @check("attacks on sounds say how loud the change is")

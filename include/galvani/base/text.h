@@ -1,6 +1,7 @@
-// Text that goes into files of a format.
+// Text that goes into files of a format, and what is counted for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,12 @@ std::string csv_cell(std::string_view text);
 std::string csv_name(std::string_view text);
 // The cells of one line (without its newline); a doubled quote inside quotes is one quote.
 std::vector<std::string> split_csv_line(std::string_view line);
+
+// Without white space at both ends.
+std::string trimmed(const std::string& text);
+
+// "1 image", "1,234 images"; `several` where it takes more than an s: "2 classes".
+std::string counted(std::int64_t n, std::string_view one, std::string_view several = {});
 
 // As a word of a command line that is shown to be typed: quoted only if a shell would read it otherwise.
 std::string shell_word(std::string_view text);

@@ -22,6 +22,9 @@ struct FoundTests {
   FoundTests subset(const std::vector<std::int64_t>& rows) const;
 };
 
+// Error(bad_input) for a network of sounds.
+void check_repairable(const Network& network);
+
 // What `where` names: a campaign's folder, of which distinct faults are taken, a table of picks in which labels were
 // filled (`galvani select -o`), or data with labels. At most `per_seed`
 // of a seed, in the order in which they were found (0: all). Error(bad_input) if there is none, or it does not fit the

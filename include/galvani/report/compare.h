@@ -19,6 +19,7 @@ struct ComparedRun {
   CampaignRecord record;
   CampaignSummary summary;
   std::vector<TimelinePoint> timeline;
+  std::string found;  // hash of how many mutants were judged and of every fault; empty: there is no fault
   std::size_t group = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "report/section.h"
 
 namespace galvani {
@@ -27,7 +28,7 @@ Json gallery_notes(const Page& page, const Gallery& gallery) {
   }
   if (!page.bad.empty()) {
     std::string text =
-        fmt::format("{} faults have no picture: ", format_count(static_cast<std::int64_t>(page.bad.size())));
+        counted(static_cast<std::int64_t>(page.bad.size()), "fault has", "faults have") + " no picture: ";
     for (std::size_t i = 0; i < std::min(kMostNotedFiles, page.bad.size()); ++i)
       text += (i > 0 ? "; " : "") + page_text(page.bad[i]);
     all.push_back(text + (page.bad.size() > kMostNotedFiles ? "; ..." : "."));
@@ -51,7 +52,7 @@ class GallerySection : public Section {
     page.shown = gallery.shown;
     page.images = gallery.images;
     page.bad = gallery.bad;
-    page.remarks = fmt::format("{} faults, {} different images", format_count(page.shown), format_count(page.images));
+    page.remarks = fmt::format("{}, {}", counted(page.shown, "fault"), counted(page.images, "different image"));
     if (gallery.reduced)
       page.remarks += fmt::format(", reduced to {} x {} pixels", gallery.tile.width, gallery.tile.height);
     data["notes"] = gallery_notes(page, gallery);

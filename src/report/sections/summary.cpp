@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/coverage/criterion.h"
 #include "galvani/model/evaluate.h"
 #include "report/section.h"
@@ -23,7 +24,7 @@ Json figures(const CampaignReader& reader, const CampaignSummary& s) {
   add("seeds broken", fmt::format("{:.1f}%", s.seeds.share() * 100), seeds_text(s.seeds),
       "inputs that the model gets right and that some change made wrong, of those that were tried", true);
   add("base accuracy", fmt::format("{:.1f}%", s.seeds.accuracy() * 100),
-      fmt::format("{} of {} inputs right as they are{}", format_count(s.seeds.right), format_count(s.seeds.looked_at),
+      fmt::format("{} of {} right as they are{}", format_count(s.seeds.right), counted(s.seeds.looked_at, "input"),
                   reader.record().preprocess_assumed ? "; preprocessing is assumed" : ""),
       "how often the model is right before anything is changed");
   add("faults", format_count(c.faults),
@@ -51,7 +52,7 @@ Json figures(const CampaignReader& reader, const CampaignSummary& s) {
       "OI, output impartiality: 1 if faults are taken for all classes equally often, 0 if for one");
   double rate = s.seconds > 0 ? static_cast<double>(c.valid) / s.seconds : 0;
   add("work", format_duration(s.seconds),
-      fmt::format("{} iterations, {} mutants/s", format_count(c.iterations),
+      fmt::format("{}, {} mutants/s", counted(c.iterations, "iteration"),
                   format_count(static_cast<std::int64_t>(rate))),
       "time spent, sessions added up");
   return all;

@@ -35,6 +35,7 @@ class StatusScreenTest : public ::testing::Test {
   StatusScreenTest() {
     record_.model = "/models/lenet5.onnx";
     record_.data = "mnist:test";
+    record_.settings = completed({});
     record_.settings.guide = "kmnc:k=100";
     record_.settings.scheduler = "decay:gamma=5,min=0.01";
     status_.record = &record_;

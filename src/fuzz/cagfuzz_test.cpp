@@ -36,7 +36,7 @@ class CagfuzzTest : public testing::CampaignTest {
 };
 
 TEST_F(CagfuzzTest, IsAsThePaperHasIt) {
-  const CampaignSettings& s = find_method("cagfuzz").settings;
+  CampaignSettings s = completed(find_method("cagfuzz").settings);
   EXPECT_EQ(Spec::parse(s.generator).name, "aeg");
   EXPECT_EQ(Spec::parse(s.scheduler).name, "newest");
   EXPECT_EQ(s.guide, "cagfuzz");

@@ -21,6 +21,7 @@ class NotANumberTest : public ::testing::Test {
  protected:
   void run(const std::string& name, const std::string& guide, std::int64_t iterations = 24) {
     CampaignSettings settings = testing::small_settings(guide);
+    settings.generator = "mutate";
     auto profile = learn_profile(*subject_.tracer, guide_criteria(Spec::parse(guide)), subject_.data, 0, 0);
     Campaign campaign(folder_ / name, settings, {*subject_.tracer, subject_.data, profile, "", nullptr});
     Budget budget;

@@ -59,6 +59,7 @@ TEST(Settings, Durations) {
 TEST(Settings, RecordsComeBackFromToml) {
   TemporaryFolder folder;
   CampaignRecord record;
+  record.settings = completed({});
   record.settings.guide = "kmnc:k=1000";
   record.settings.seed = 0xffffffffffffffffULL;
   record.settings.generator = "mutate:set=(nsgen,noise:sigma=60),alpha=0.1";

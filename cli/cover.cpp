@@ -355,7 +355,7 @@ void add_cover_verb(Verb& app, Common& common) {
   Verb& verb = make_verb(
       app, common, "cover", "measure how much of the network's behaviour inputs exercise",
       "  galvani cover lenet5.onnx --data mnist:test\n"
-      "  galvani cover lenet5.onnx --data photos/ --train photos/train --profile-size all\n"
+      "  galvani cover lenet5.onnx --data pictures/test --train pictures/train --profile-size all\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria kmnc:k=1000,nlc --profile lenet5.profile --by-tap\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria nc,tknc --plot growth.svg\n"
       "  galvani cover lenet5.onnx --data mnist:test --criteria kmnc --profile p --minimise kept.npz\n"

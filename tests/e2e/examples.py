@@ -121,8 +121,8 @@ def prepare_data(w):
 def prepare_pictures(w):
     w.done("mutate", "--data", "mnist:test", "--set", "nss", "--one-each", "-o", "pool")
     w.done("mutate", "--data", "mnist:test", "--set", "nss", "--one-each", "-o", "changed.npz")
-    for folder, source in (("photos", "mnist:test[:100]"), ("more", "mnist:test[20:60]"), ("day", "mnist:train[class=1][:20]"),
-                           ("night", "mnist:train[class=7][:20]"), ("paintings", "mnist:train[:4]"), ("colour/photos", "cifar10:test[:20]"),
+    for folder, source in (("photos", "mnist:test[:100]"), ("more", "mnist:test[20:60]"), ("pictures/test", "mnist:test[:60]"),
+                           ("pictures/train", "mnist:train[:100]"), ("day", "mnist:train[class=1][:20]"), ("night", "mnist:train[class=7][:20]"), ("paintings", "mnist:train[:4]"), ("colour/photos", "cifar10:test[:20]"),
                            ("colour/train", "cifar10:train[:40]")):
         w.done("data", "export", source, "--to", "folder", "-o", folder)
     shutil.copy(next((w / "photos").rglob("*.png")), w / "photo.png")
@@ -138,6 +138,7 @@ def prepare_models(w):
     # Features of a network that learned nothing are alike for all images, so that the reference refuses none.
     for name, architecture, epochs in (("lenet5", "lenet5", 8), ("lenet1", "lenet1", 8), ("lenet4", "lenet4", 8), ("vgg", "lenet4", 0)):
         w.done("train", architecture, "--data", "mnist", "--epochs", epochs, "-o", f"{name}.onnx")
+    w.done("train", "audionet", "--data", "speakers", "--epochs", 0, "-o", "audionet.onnx")
     w.done("train", "resnet20", "--data", "cifar10", "--epochs", 6, "--augment", "none", "-o", "resnet20.onnx")
     for name, of in (("other", "lenet4"), ("resnet", "resnet20"), ("net", "resnet20"), ("m", "resnet20"), ("foreign", "resnet20"),
                      ("mymodel", "resnet20")):

@@ -383,13 +383,14 @@ void run(const Common& common, ExciteFlags& flags) {
 
 void add_excite_verb(Verb& app, Common& common) {
   auto flags = std::make_shared<ExciteFlags>();
-  Verb& verb = make_verb(app, common, "excite", "say which neurons answer for what changes of inputs do to the loss",
-                         "  galvani excite lenet5.onnx --data mnist:test\n"
-                         "  galvani excite lenet5.onnx --data mnist:test --change noise:eps=0.3 attack:eps=0.3 "
-                         "swarm:eps=0.3 --picture e.svg\n"
-                         "  galvani excite lenet5.onnx --tests run1 --by permutation:pairs=64 -o values.csv\n"
-                         "  galvani excite lenet1.onnx --data mnist:test --most 5 --taps 'conv*' --by path --against exact\n"
-                         "  galvani excite --list");
+  Verb& verb =
+      make_verb(app, common, "excite", "say which neurons answer for what changes of inputs do to the loss",
+                "  galvani excite lenet5.onnx --data mnist:test\n"
+                "  galvani excite lenet5.onnx --data mnist:test --change noise:eps=0.3 attack:eps=0.3 "
+                "swarm:eps=0.3 --picture e.svg\n"
+                "  galvani excite lenet5.onnx --tests run1 --by permutation:pairs=64 -o values.csv\n"
+                "  galvani excite lenet1.onnx --data mnist:test --most 5 --taps 'conv*' --by path --against exact\n"
+                "  galvani excite --list");
   runs_models(
       verb, common,
       [flags] {

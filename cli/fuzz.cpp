@@ -380,7 +380,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     bad_usage("none of {} candidates was valid, so nothing was tested; {}, or choose another --generator",
               format_count(summary.counters.mutants),
               Spec::parse(reader.record().settings.generator).name == "mutate"
-                  ? "widen --alpha and --beta (of sounds lower --snr)"
+                  ? "choose other --mutators, widen --alpha and --beta (of sounds lower --snr)"
                   : "change the options of this one");
   flags.gates.judge(common, figures_of(summary),
                     {"galvani fuzz " + reader.record().settings.guide, flags.folder, summary.seconds, {}},

@@ -141,9 +141,7 @@ std::atomic<std::int64_t> beside_nanoseconds{0};
 // Of a thread that does nothing else.
 struct CountProcessorTime {
   CountProcessorTime() = default;
-  ~CountProcessorTime() {
-    beside_nanoseconds += static_cast<std::int64_t>(thread_seconds() * 1e9);
-  }
+  ~CountProcessorTime() { beside_nanoseconds += static_cast<std::int64_t>(thread_seconds() * 1e9); }
   CountProcessorTime(const CountProcessorTime&) = delete;
   CountProcessorTime& operator=(const CountProcessorTime&) = delete;
 };

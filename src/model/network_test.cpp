@@ -147,7 +147,8 @@ TEST(Network, MasksAtTheEndSwitchALayerOff) {
   off.masks_at_end = false;
   EXPECT_GT(network->run(images, off).taps[1].min().item<double>(), 0.5);
   // A layer and its activation function are one.
-  EXPECT_EQ(network->taps_with_own_end(network->select_taps("all")).size(), 4U);  // a, d, the gate's function, the last activation
+  EXPECT_EQ(network->taps_with_own_end(network->select_taps("all")).size(),
+            4U);  // a, d, the gate's function, the last activation
   std::vector<int> convolutions = zoo_network("lenet5")->select_taps("conv*");
   EXPECT_EQ(zoo_network("lenet5")->taps_with_own_end(convolutions), zoo_network("lenet5")->select_taps("conv1,conv2"));
 }

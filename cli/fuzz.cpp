@@ -322,8 +322,8 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::shared_ptr<const Profile> profile = get_profile(flags, tracer, source);
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
-  auto tell_begun = [&] {
-    say_base(common, flags.folder, *network, flags.data);
+  auto tell_begun = [&, &of = *network] {
+    say_base(common, flags.folder, of, flags.data);
     if (flags.iterations % settings.batch != 0)
       log::info("--iterations {}: a batch has {}, and the last one is brought to its end (--batch says otherwise)",
                 flags.iterations, counted(settings.batch, "pick"));

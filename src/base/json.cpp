@@ -86,7 +86,7 @@ Json Json::object() {
 }
 
 Json Json::parse(std::string_view text) {
-  nlohmann::json parsed = parse_json<nlohmann::json>(text);
+  auto parsed = parse_json<nlohmann::json>(text);
   if (parsed.is_discarded()) bad_input("'{}' is not JSON", printable(text));
   return from_library(parsed);
 }

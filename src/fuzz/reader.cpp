@@ -308,7 +308,7 @@ at::Tensor CampaignReader::image(const FaultRecord& fault) const {
 
 std::map<std::string, double> figures_of(const MutantRecord& mutant) {
   std::map<std::string, double> result;
-  nlohmann::json object = parse_json<nlohmann::json>(mutant.figures);
+  auto object = parse_json<nlohmann::json>(mutant.figures);
   for (const auto& [name, value] : object.items()) {
     if (value.is_number()) result.emplace(name, value.get<double>());
   }

@@ -1,5 +1,7 @@
 #include <torch/script.h>
 
+#include <cstdlib>
+
 #include "galvani/base/files.h"
 #include "galvani/base/rng.h"
 #include "galvani/model/zoo.h"
@@ -42,6 +44,18 @@ std::unique_ptr<Network> scripted(const std::string& source, const std::map<std:
   TemporaryFolder folder;
   module.save((folder / "scripted.pt").string());
   return Network::load(folder / "scripted.pt", options);
+}
+
+OwnCache::OwnCache() {
+  if (const char* now = std::getenv("GALVANI_CACHE")) before_ = now;
+  ::setenv("GALVANI_CACHE", folder_.path().c_str(), 1);
+}
+
+OwnCache::~OwnCache() {
+  if (before_.empty())
+    ::unsetenv("GALVANI_CACHE");
+  else
+    ::setenv("GALVANI_CACHE", before_.c_str(), 1);
 }
 
 at::Tensor random_images(const Network& network, std::int64_t n) {

@@ -1,12 +1,12 @@
 // The choice of micro-batch and layout that is remembered.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "galvani/base/files.h"
 #include "galvani/model/network.h"
 #include "galvani/model/zoo.h"
+#include "model/testing.h"
 
 namespace galvani {
 namespace {
@@ -15,23 +15,16 @@ using nlohmann::json;
 
 class Tuning : public ::testing::Test {
  protected:
-  Tuning() {
-    if (const char* now = std::getenv("GALVANI_CACHE")) before_ = now;
-    ::setenv("GALVANI_CACHE", folder_.path().c_str(), 1);
-  }
-  ~Tuning() override { before_.empty() ? ::unsetenv("GALVANI_CACHE") : ::setenv("GALVANI_CACHE", before_.c_str(), 1); }
-
   static std::int64_t chosen() {
     Rng rng(1);
     auto network = Network::from_onnx(
         architectures().create(Spec::parse("lenet1"), ArchitectureShape{1, 28, 28, 10}, rng), "lenet1", {});
     return network->execution().micro_batch;
   }
-  json record() const { return json::parse(read_file(folder_ / "tuning.json", 1 << 20)); }
-  void write(const json& record) const { write_file(folder_ / "tuning.json", record.dump()); }
+  json record() const { return json::parse(read_file(cache_ / "tuning.json", 1 << 20)); }
+  void write(const json& record) const { write_file(cache_ / "tuning.json", record.dump()); }
 
-  TemporaryFolder folder_;
-  std::string before_;
+  testing::OwnCache cache_;
 };
 
 TEST_F(Tuning, IsRememberedUnlessItWasMeasuredInAnotherWay) {
@@ -52,8 +45,8 @@ TEST_F(Tuning, IsRememberedUnlessItWasMeasuredInAnotherWay) {
   EXPECT_EQ(record()["version"], measured["version"]);
   write({{key, three}});
   EXPECT_NE(chosen(), 3);
-  for (const char* broken : {"", "[]", "{\"version\": 2}", "{\"version\": 2, \"choices\": 7}"}) {
-    write_file(folder_ / "tuning.json", broken);
+  for (const char* broken : {"", "[]", R"({"version": 2})", R"({"version": 2, "choices": 7})"}) {
+    write_file(cache_ / "tuning.json", broken);
     EXPECT_NE(chosen(), 3) << broken;
   }
 }

@@ -103,7 +103,7 @@ std::optional<fs::path> fetched_folder(const FetchedModel& model) {
   fs::path folder = cache_folder() / kFamily / model.name;
   std::error_code ignored;
   if (!fs::is_regular_file(folder / kRecord, ignored)) return std::nullopt;
-  nlohmann::json record = parse_json<nlohmann::json>(read_file(folder / kRecord, 1 << 20));
+  auto record = parse_json<nlohmann::json>(read_file(folder / kRecord, 1 << 20));
   bool same = record.is_object() && record.value("conversion", nlohmann::json()) == kConversion &&
               record.value("package_sha256", nlohmann::json()) == model.sha256;
   std::vector<std::string> files = files_of(model);

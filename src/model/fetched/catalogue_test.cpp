@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "galvani/base/files.h"
@@ -11,23 +10,9 @@ namespace galvani {
 namespace {
 
 class FetchedModels : public ::testing::Test {
- public:
-  FetchedModels() {
-    if (const char* now = std::getenv("GALVANI_CACHE")) before_ = now;
-    ::setenv("GALVANI_CACHE", (folder_ / "cache").c_str(), 1);
-  }
-  ~FetchedModels() override {
-    if (before_.empty())
-      ::unsetenv("GALVANI_CACHE");
-    else
-      ::setenv("GALVANI_CACHE", before_.c_str(), 1);
-  }
-
  protected:
+  testing::OwnCache cache_;
   TemporaryFolder folder_;
-
- private:
-  std::string before_;
 };
 
 TEST_F(FetchedModels, HaveNamesSizesAndChecksums) {
@@ -54,12 +39,12 @@ TEST_F(FetchedModels, AnotherArchiveIsRefusedAndLeavesNothing) {
             std::string::npos);
   EXPECT_NE(testing::error_of([&] { get_model(model, folder_ / "none.tgz"); }).find("there is no such file"),
             std::string::npos);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "cache" / "models"));
+  EXPECT_TRUE(std::filesystem::is_empty(cache_ / "models"));
 }
 
 TEST_F(FetchedModels, WhatAnotherVersionMadeIsMadeAgain) {
   const FetchedModel& model = fetched_model("glove");
-  std::filesystem::path made = folder_ / "cache" / "models" / "glove";
+  std::filesystem::path made = cache_ / "models" / "glove";
   std::filesystem::create_directories(made);
   write_file(made / model.main, "vectors");
   auto record = [&](const std::string& conversion, const std::string& sha) {

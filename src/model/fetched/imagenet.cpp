@@ -84,7 +84,7 @@ ModelCard imagenet_card(const FetchedModel& model, const std::string& architectu
 
 // {"0": "tench", ...}
 std::vector<std::string> keras_labels(const std::string& text, const std::string& where) {
-  nlohmann::json labels = parse_json<nlohmann::json>(text);
+  auto labels = parse_json<nlohmann::json>(text);
   std::vector<std::string> names;
   try {
     for (std::size_t i = 0; i < labels.size(); ++i) names.push_back(labels.at(std::to_string(i)).get<std::string>());
@@ -108,7 +108,7 @@ void convert_resnet50(const FetchedModel& model, const std::filesystem::path& ar
   const std::string labels = "package/assets/labels.json";
   auto files = files_under(model, archive, {prefix, labels});
   const std::string& topology = file_of(model, files, prefix + "model.json");
-  nlohmann::json manifest = parse_json<nlohmann::json>(topology);
+  auto manifest = parse_json<nlohmann::json>(topology);
   std::string weights;
   try {
     for (const auto& group : manifest.at("weightsManifest")) {

@@ -43,19 +43,16 @@ class AttributeCheck {
     if (!value.isTuple()) return false;
     const auto& elements = value.toTupleRef().elements();
     at::ArrayRef<TypePtr> types = declared->containedTypes();
-    if (elements.size() != types.size()) return false;
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      if (!fits(elements[i], types[i])) return false;
-    }
-    return true;
+    return std::equal(elements.begin(), elements.end(), types.begin(), types.end(),
+                      [&](const IValue& element, const TypePtr& type) { return fits(element, type); });
   }
 
   bool dict_fits(const IValue& value, const c10::DictType& declared) {
     if (!value.isGenericDict()) return false;
-    for (const auto& entry : value.toGenericDict()) {
-      if (!fits(entry.key(), declared.getKeyType()) || !fits(entry.value(), declared.getValueType())) return false;
-    }
-    return true;
+    auto dict = value.toGenericDict();
+    return std::all_of(dict.begin(), dict.end(), [&](const auto& entry) {
+      return fits(entry.key(), declared.getKeyType()) && fits(entry.value(), declared.getValueType());
+    });
   }
 
   bool object_fits(const IValue& value, const TypePtr& declared) {

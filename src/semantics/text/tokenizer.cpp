@@ -59,7 +59,7 @@ fs::path file_in(const fs::path& folder) {
 
 // A tokenizer.json says what its model is; a vocabulary has a number for the word "model" at most.
 bool is_whole_tokenizer(const std::string& text, const std::string& where) {
-  nlohmann::json j = parse_json<nlohmann::json>(text);
+  auto j = parse_json<nlohmann::json>(text);
   if (j.is_discarded()) bad_input("{}: is no JSON; it may be cut short", where);
   if (j.contains("model") && j["model"].is_object()) return true;
   bool numbers = std::all_of(j.begin(), j.end(), [](const nlohmann::json& value) { return value.is_number_integer(); });

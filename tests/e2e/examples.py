@@ -122,7 +122,8 @@ def prepare_pictures(w):
     w.done("mutate", "--data", "mnist:test", "--set", "nss", "--one-each", "-o", "pool")
     w.done("mutate", "--data", "mnist:test", "--set", "nss", "--one-each", "-o", "changed.npz")
     for folder, source in (("photos", "mnist:test[:100]"), ("more", "mnist:test[20:60]"), ("pictures/test", "mnist:test[:60]"),
-                           ("pictures/train", "mnist:train[:100]"), ("day", "mnist:train[class=1][:20]"), ("night", "mnist:train[class=7][:20]"), ("paintings", "mnist:train[:4]"), ("colour/photos", "cifar10:test[:20]"),
+                           ("pictures/train", "mnist:train[:100]"), ("day", "mnist:train[class=1][:20]"),
+                           ("night", "mnist:train[class=7][:20]"), ("paintings", "mnist:train[:4]"), ("colour/photos", "cifar10:test[:20]"),
                            ("colour/train", "cifar10:train[:40]")):
         w.done("data", "export", source, "--to", "folder", "-o", folder)
     shutil.copy(next((w / "photos").rglob("*.png")), w / "photo.png")

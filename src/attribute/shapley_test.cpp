@@ -369,7 +369,7 @@ TEST(ShapleyOfNeurons, NobodyIsNobody) {
       {{"w1", at::ones({2, 1, 3, 3}) / 9},
        {"one", at::ones({2})},
        {"zero", at::zeros({2})},
-       {"w2", at::ones({3, 72}) / 72},
+       {"w2", at::arange(3 * 72).view({3, 72}) / 720},
        {"b2", offsets}},
       {1, 8, 8}, options);
   at::Tensor labels = at::tensor(std::vector<std::int64_t>{1});

@@ -62,7 +62,7 @@ std::string overview(const Verb& app) {
       {"Breaking it", {"fuzz", "attack", "mutate", "calibrate"}},
       {"What was found",
        {"stats", "faults", "report", "compare", "export", "replay", "quality", "transfer", "merge", "check"}},
-      {"Mending it", {"select", "repair"}},
+      {"Mending it", {"select", "repair", "diff"}},
   };
   std::string text =
       "Galvani tests deep neural networks the way a fuzzer tests programs.\n\n"

@@ -28,6 +28,10 @@ std::map<std::string, std::shared_ptr<Network>>& lent_networks() {
 void ModelFlags::add_to(Verb& verb, bool required) {
   Option option = verb.add_option("model", model, "ONNX or TorchScript file");
   if (required) option.required();
+  add_options(verb);
+}
+
+void ModelFlags::add_options(Verb& verb) {
   add_preprocessing(verb);
   add_data_flags(verb);
 }

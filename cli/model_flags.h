@@ -18,7 +18,8 @@ struct ModelFlags {
   Network::Options options;
 
   void add_to(Verb& verb, bool required = true);
-  void add_preprocessing(Verb& verb);  // all but the model itself
+  void add_options(Verb& verb);        // all but the model itself
+  void add_preprocessing(Verb& verb);  // of them what becomes of values
   // What a program lent under this path (LentNetwork), else the file. Inputs of type `data` help a TorchScript file
   // that does not state its own.
   std::shared_ptr<Network> load(const std::optional<SampleType>& data = std::nullopt);

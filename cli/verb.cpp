@@ -137,6 +137,7 @@ void add_verbs(Verb& app, Common& common) {
   add_train_verb(app, common);
   add_train_captioner_verb(app, common);
   add_train_generator_verb(app, common);
+  add_diff_verb(app, common);
   add_transfer_verb(app, common);
 }
 

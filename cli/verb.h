@@ -94,6 +94,7 @@ void add_stats_verb(Verb& app, Common& common);
 void add_train_captioner_verb(Verb& app, Common& common);
 void add_train_verb(Verb& app, Common& common);
 void add_train_generator_verb(Verb& app, Common& common);
+void add_diff_verb(Verb& app, Common& common);
 void add_transfer_verb(Verb& app, Common& common);
 void add_inspect_verb(Verb& app, Common& common);
 void add_model_verb(Verb& app, Common& common);

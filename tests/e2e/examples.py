@@ -141,7 +141,7 @@ def prepare_models(w):
         w.done("train", architecture, "--data", "mnist", "--epochs", epochs, "-o", f"{name}.onnx")
     w.done("train", "audionet", "--data", "speakers", "--epochs", 0, "-o", "audionet.onnx")
     w.done("train", "resnet20", "--data", "cifar10", "--epochs", 6, "--augment", "none", "-o", "resnet20.onnx")
-    for name, of in (("other", "lenet4"), ("resnet", "resnet20"), ("net", "resnet20"), ("m", "resnet20"), ("foreign", "resnet20"),
+    for name, of in (("old", "lenet5"), ("new", "lenet4"), ("other", "lenet4"), ("resnet", "resnet20"), ("net", "resnet20"), ("m", "resnet20"), ("foreign", "resnet20"),
                      ("mymodel", "resnet20")):
         shutil.copy(w / f"{of}.onnx", w / f"{name}.onnx")
     for name in ("resnet", "traced"):

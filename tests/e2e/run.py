@@ -2036,6 +2036,51 @@ def _(w):
     w.refused(3, "check", "cache", names="campaign.toml")
 
 
+topic("diff")
+
+
+@check("diff: every flip is what two tables of predictions say")
+def _(w):
+    for name in ("one", "eight"):
+        w.done("predict", f"{name}.onnx", *TEST, "-o", f"{name}-diff.csv")
+    one, eight = ([(row["index"], row["label"], row["predicted"]) for row in csv.DictReader((w / f"{name}-diff.csv").open())] for name in ("one", "eight"))
+    wanted = {"newly wrong": [], "newly right": [], "other": []}
+    for (index, label, old), (_, _, new) in zip(one, eight):
+        if old != new:
+            wanted["newly wrong" if old == label else "newly right" if new == label else "other"].append(index)
+    expect(wanted["newly wrong"] and wanted["newly right"], f"the models are too alike: {wanted}")
+    command = ["diff", "one.onnx", "eight.onnx", *TEST]
+    said = w.done(*command, "-o", "diff.csv", "--page", "diff.html", "--json").out
+    found = json.loads(said)
+    for flip, rows in wanted.items():
+        expect_equal([f["input"] for f in found["flips_of_inputs"] if f["flip"] == flip], rows, f"the inputs that are {flip}")
+    expect_equal([found["negative-flips"], found["positive-flips"]], [len(wanted["newly wrong"]), len(wanted["newly right"])], "the figures")
+    expect_equal(found["flips"], sum(map(len, wanted.values())), "all flips")
+    expect_equal([sum(c["newly_wrong"] for c in found["classes"]), sum(c["inputs"] for c in found["classes"])], [len(wanted["newly wrong"]), len(one)],
+                 "the classes")
+    rows = list(csv.DictReader((w / "diff.csv").open()))
+    expect_equal([(r["input"], r["label"], r["old"]) for r in rows], one, "the old model's column")
+    expect_equal([(r["input"], r["label"], r["new"]) for r in rows], eight, "the new model's column")
+    page = (w / "diff.html").read_text()
+    expect_equal(page.count("<img "), found["flips"], "the pictures")
+    text = w.done(*command, "--most", 1).out
+    expect(f"newly wrong  {wanted['newly wrong'][0]}: is " in text and "sign test" in text, text)
+    expect_equal(json.loads(w.done(*command, "--json", "--threads", 3).out), found, "the same on other threads")
+    same = json.loads(w.done("diff", "one.onnx", "one.onnx", *TEST, "--json").out)
+    expect_equal([same["flips"], same["agreement"], same["p"]], [0, 1, 1], "a model and itself")
+
+
+@check("diff: gates, and what it refuses")
+def _(w):
+    command = ["diff", "eight.onnx", "one.onnx", *TEST]
+    expect_equal(w.run(*command, "--fail-if", "negative-flips>0", "--junit", "diff.xml").code, 1, "the exit code")
+    failure = xml.etree.ElementTree.parse(w / "diff.xml").getroot().find(".//failure")
+    expect("newly wrong" in failure.text, failure.text)
+    w.done(*command, "--fail-if", "negative-flips>99%")
+    w.refused(2, *command, "--fail-if", "negative-flip>1%", names="did you mean 'negative-flips'")
+    w.refused(3, "diff", "eight.onnx", "./no-such.onnx", *TEST, "-q", names="no-such.onnx")
+
+
 topic("quality")
 
 
@@ -3707,6 +3752,7 @@ HABITS = [
     Habit("inspect", "model", ["inspect", "{input}", *TEST], False),
     Habit("inspect --guess", "model", ["inspect", "{input}", *TEST, "--guess", "--sample", 20], False),
     Habit("predict", "model", ["predict", "{input}", *TEST, "-o", "{output}"]),
+    Habit("diff", "model", ["diff", "one.onnx", "{input}", *TEST, "-o", "{output}"]),
     Habit("cover", "model", ["cover", "{input}", *TEST, "--criteria", "nc", "--csv", "{output}"]),
     Habit("profile", "model", ["profile", "{input}", *TEST, "--criteria", "kmnc", "-o", "{output}"]),
     Habit("trace", "model", ["trace", "{input}", *TEST, "-o", "{output}"]),

@@ -39,6 +39,7 @@ TABLE = [
     ("repair", ["eight.onnx"], dict(tests=["run"], data=TRAIN, clean=TEST, epochs=1, output="repaired.onnx")),
     ("mutate", [], dict(data="digits:test[0:3]", mutators="rotation", output="sheet.png")),
     ("compare", ["run", "run-noise"], {}),
+    ("diff", ["one.onnx", "eight.onnx"], dict(data=TEST)),
     ("transfer", ["run"], dict(models=["one.onnx"])),
     ("features", ["eight.onnx"], dict(data="digits:test[0:60]", tests=["run"], most=40)),
     ("data export", ["digits:test[0:5]"], dict(output="exported", to="folder")),

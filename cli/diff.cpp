@@ -30,28 +30,19 @@ struct DiffFlags {
   GateFlags gates;
 };
 
+constexpr std::size_t kLongestLine = 200;
+
 double share_of(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-std::string row_text(const Diff& diff, std::int64_t row) {
-  auto side = [&](const DiffSide& of) {
-    return fmt::format("{} ({:.2f})", printable(diff.verdict(of.predicted.data_ptr<std::int64_t>()[row])),
-                       of.confidence.data_ptr<float>()[row]);
-  };
-  std::int64_t label = diff.labels.data_ptr<std::int64_t>()[row];
-  return fmt::format("{}: {}{} → {}", printable(diff.inputs[static_cast<std::size_t>(row)]),
-                     label < 0 ? "" : fmt::format("is {}, ", printable(diff.verdict(label))), side(diff.before),
-                     side(diff.after));
-}
-
-// With --most at the head of each kind, the one that matters first.
+// The first of each kind; what matters most comes first.
 std::vector<std::string> flip_lines(const Diff& diff, std::int64_t most) {
   std::vector<std::string> lines;
   for (Flip flip : {Flip::newly_wrong, Flip::newly_right, Flip::other}) {
     std::vector<std::int64_t> rows = diff.rows(flip);
     for (std::size_t i = 0; i < rows.size() && static_cast<std::int64_t>(i) < most; ++i)
-      lines.push_back(fmt::format("{}  {}", to_string(flip), row_text(diff, rows[i])));
+      lines.push_back(fmt::format("{}  {}", to_string(flip), printable(diff.line(rows[i]), kLongestLine)));
     if (static_cast<std::int64_t>(rows.size()) > most)
       lines.push_back(
           fmt::format("{}  and {} more", to_string(flip), format_count(static_cast<std::int64_t>(rows.size()) - most)));

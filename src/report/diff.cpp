@@ -80,18 +80,9 @@ std::string share_text(std::int64_t part, std::int64_t whole) {
 std::string pictures(const Diff& diff, const DataView& data, std::vector<std::int64_t> rows) {
   if (rows.size() > kMostPictures) rows.resize(kMostPictures);
   at::Tensor samples = data.fetch(rows);
-  const auto* labels = diff.labels.data_ptr<std::int64_t>();
   std::vector<PagePicture> all;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    auto side = [&](const DiffSide& of) {
-      return fmt::format("{} {:.2f}", diff.verdict(of.predicted.data_ptr<std::int64_t>()[rows[i]]),
-                         of.confidence.data_ptr<float>()[rows[i]]);
-    };
-    std::string label = labels[rows[i]] < 0 ? "" : fmt::format("is {}; ", diff.verdict(labels[rows[i]]));
-    all.push_back({encode_png(picture_of(samples[static_cast<std::int64_t>(i)], data.type())),
-                   fmt::format("{}: {}{} → {}", diff.inputs[static_cast<std::size_t>(rows[i])], label,
-                               side(diff.before), side(diff.after))});
-  }
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    all.push_back({encode_png(picture_of(samples[static_cast<std::int64_t>(i)], data.type())), diff.line(rows[i])});
   return page_pictures(all);
 }
 
@@ -159,6 +150,16 @@ std::vector<std::int64_t> Diff::rows(Flip flip) const {
 
 std::string Diff::verdict(std::int64_t predicted) const {
   return predicted == kNotANumber ? kNotANumberName : classes.at(static_cast<std::size_t>(predicted));
+}
+
+std::string Diff::line(std::int64_t row) const {
+  auto side = [&](const DiffSide& of) {
+    return fmt::format("{} ({:.2f})", verdict(of.predicted.data_ptr<std::int64_t>()[row]),
+                       of.confidence.data_ptr<float>()[row]);
+  };
+  std::int64_t label = labels.data_ptr<std::int64_t>()[row];
+  return fmt::format("{}: {}{} → {}", inputs[static_cast<std::size_t>(row)],
+                     label < 0 ? "" : fmt::format("is {}, ", verdict(label)), side(before), side(after));
 }
 
 std::vector<ClassFlips> Diff::by_class() const {
@@ -251,7 +252,8 @@ std::string diff_page(const Diff& diff, const DataView& data) {
   for (const auto& [flip, title] : kinds) {
     std::vector<std::int64_t> rows = diff.rows(flip);
     if (rows.empty()) continue;
-    std::string hint = rows.size() > kMostPictures ? fmt::format("the first {} of {}", kMostPictures, rows.size())
+    std::string hint = rows.size() > kMostPictures ? fmt::format("the first {} of {}", kMostPictures,
+                                                                 format_count(static_cast<std::int64_t>(rows.size())))
                                                    : counted(static_cast<std::int64_t>(rows.size()), "input");
     body += page_section(title, hint, pictures(diff, data, rows));
   }

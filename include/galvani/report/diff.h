@@ -50,6 +50,7 @@ struct Diff {
   std::int64_t right(const DiffSide& side) const;
   std::vector<std::int64_t> rows(Flip flip) const;
   std::string verdict(std::int64_t predicted) const;  // its name
+  std::string line(std::int64_t row) const;           // "cat7.png: is cat, cat (0.91) → dog (0.55)"
   std::vector<ClassFlips> by_class() const;           // those that have labelled inputs
 };
 

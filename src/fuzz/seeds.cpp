@@ -77,7 +77,7 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
 
 namespace {
 
-// What is gone on with is used as an index and a size; rows that were changed would end the process.
+// A resumed campaign uses them as indices and sizes; rows that were changed would end the process.
 void expect_sound_beginning(const CampaignReader& reader) {
   const std::filesystem::path& folder = reader.folder();
   std::string file = (folder / "campaign.db").string();

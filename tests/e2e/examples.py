@@ -54,7 +54,7 @@ SHORTER = {
 
 
 def commands_of(text):
-    """Those of a help text: a line each, which an indented line goes on with; a remark stands behind several spaces."""
+    """Those of a help text: a line each, which an indented line continues; a remark stands behind several spaces."""
     lines = re.sub(r"\n {3,}", " ", text).splitlines()
     return [line.partition("galvani ")[2].split("   ")[0].strip() for line in lines if line.startswith("  galvani ")]
 
@@ -217,7 +217,7 @@ def run_command(w, files, command):
     model = next((word for word in words if word.endswith(".onnx")), "")
     if model in COLOURED:
         shutil.copytree(files / "colour", w.folder, dirs_exist_ok=True)
-    # One that says what to do begins anew; one that names its output alone goes on with it.
+    # One that says what to do begins anew; one that names its output alone resumes it.
     if "-o" in words and ("--data" in words or not words[1].startswith("-")):
         output = w / words[words.index("-o") + 1]
         shutil.rmtree(output) if output.is_dir() else output.unlink(missing_ok=True)

@@ -1916,7 +1916,7 @@ def _(w):
     w.done("check", "to-merge")
 
 
-@check("fuzz goes on with no campaign whose first rows were changed")
+@check("fuzz resumes no campaign whose first rows were changed")
 def _(w):
     w.done(*fuzz(folder="first-rows", guide="random"))
     store_file = w / "first-rows/campaign.db"

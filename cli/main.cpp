@@ -65,7 +65,7 @@ std::string overview(const Verb& app) {
       {"Mending it", {"select", "repair", "diff"}},
   };
   std::string text =
-      "Galvani tests deep neural networks the way a fuzzer tests programs.\n\n"
+      "Galvani tests deep neural networks the way a fuzzer tests programs.\n"
       "Usage: galvani VERB [OPTIONS]\n\n"
       "Three commands to begin with:\n"
       "  galvani train lenet5 --data digits -o lenet5.onnx\n"

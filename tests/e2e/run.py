@@ -312,7 +312,7 @@ add_checks("help", [("galvani",), ("data", "data"), ("data list", "data", "list"
                     ("faults", "faults"), ("quality", "quality"), ("attack", "attack"),
                     ("repair", "repair"), ("select", "select"), ("describe", "describe"), ("explain", "explain"),
                     ("calibrate", "calibrate"), ("excite", "excite"), ("features", "features"), ("train-captioner", "train-captioner"),
-                    ("train-generator", "train-generator"), ("transfer", "transfer"), ("merge", "merge")], helps)
+                    ("train-generator", "train-generator"), ("transfer", "transfer"), ("merge", "merge"), ("diff", "diff")], helps)
 
 
 @check("every verb has a help check")

@@ -259,7 +259,7 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   std::optional<Error> stopped;
   {
     Campaign campaign(flags.folder, settings, {tracer, data, nullptr, "", nullptr, nullptr});
-    say_base(common, flags.folder, *network, flags.data);
+    say_base(common, flags.folder, *network, data, flags.data);
     std::unique_ptr<Listener> listener =
         common.json_lines ? make_json_listener(common) : std::make_unique<AttackListener>();
     try {

@@ -43,7 +43,9 @@ void use_execution_of(const std::string& folder, Network::Options& options) {
   if (as_asked) options.execution = then;
 }
 
-void say_base(const Common& common, const std::string& folder, const Network& network, const std::string& data) {
+void say_base(const Common& common, const std::string& folder, Network& network, const Dataset& data,
+              const std::string& spec) {
+  constexpr std::int64_t kLookedAt = 500;
   if (!leads()) return;
   CampaignReader begun(folder);
   SeedFigures base = begun.seed_figures();
@@ -51,7 +53,10 @@ void say_base(const Common& common, const std::string& folder, const Network& ne
   Evaluation evaluation;
   evaluation.images = base.looked_at;
   evaluation.accuracy = base.accuracy();
-  if (auto doubt = suspicious(network, evaluation, data)) log::warn("{}", *doubt);
+  std::optional<std::string> doubt = suspicious(network, evaluation, spec);
+  // Which class is taken for which may say more.
+  if (doubt && data.labelled()) doubt = suspicious(network, evaluate_some(network, data, kLookedAt), spec);
+  if (doubt) log::warn("{}", *doubt);
 }
 
 std::string yields_text(const char* title, const std::vector<YieldRecord>& yields) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "galvani/data/dataset.h"
 #include "galvani/fuzz/summary.h"
 #include "galvani/model/network.h"
 #include "verb.h"
@@ -20,7 +21,8 @@ std::string usual_folder(const std::string& model, const std::string& what = "")
 // The bits of a forward pass depend on how it is cut into pieces, so a campaign that exists goes on as its record says.
 void use_execution_of(const std::string& folder, Network::Options& options);
 // The first line of every campaign: what its figures rest on, and a warning where that is doubtful.
-void say_base(const Common& common, const std::string& folder, const Network& network, const std::string& data);
+void say_base(const Common& common, const std::string& folder, Network& network, const Dataset& data,
+              const std::string& spec);
 
 std::string yields_text(const char* title, const std::vector<YieldRecord>& yields);
 

@@ -323,7 +323,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   std::unique_ptr<Dataset> style;
   if (!flags.style.empty()) style = std::make_unique<Dataset>(load_data(flags.style));
   auto tell_begun = [&, &of = *network] {
-    say_base(common, flags.folder, of, flags.data);
+    say_base(common, flags.folder, of, data, flags.data);
     if (flags.iterations % settings.batch != 0)
       log::info("--iterations {}: a batch has {}, and the last one is brought to its end (--batch says otherwise)",
                 flags.iterations, counted(settings.batch, "pick"));

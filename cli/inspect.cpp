@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "galvani/base/error.h"
@@ -223,10 +224,14 @@ Figures inspect_figures(const Evaluation& evaluation) {
 }
 
 Json guess_json(const InspectFlags& flags, const PreprocessGuess& guess, bool written) {
-  Json j = {
-      {"model", flags.model.model}, {"data", guess.data},
-      {"images", guess.images},     {"better_than_chance", guess.better_than_chance},
-      {"tied", guess.tied()},       {"written", written ? Json(card_beside(flags.model.model).string()) : Json()}};
+  Json j = {{"model", flags.model.model},
+            {"data", guess.data},
+            {"images", guess.images},
+            {"better_than_chance", guess.better_than_chance},
+            {"tied", guess.tied()},
+            {"written", written ? Json(card_beside(flags.model.model).string()) : Json()},
+            {"label_shift", guess.label_shift},
+            {"graph_takes_bytes", guess.graph_takes_bytes}};
   j["presets"] = Json::array();
   for (const PresetScore& s : guess.scores) {
     ModelCard card;
@@ -245,11 +250,12 @@ Json guess_json(const InspectFlags& flags, const PreprocessGuess& guess, bool wr
 }
 
 // The flags that say the same to any verb.
-std::string as_flags(const Preprocess& p) {
+std::string as_flags(const Preprocess& p, std::int64_t label_shift) {
   std::string text = fmt::format("--range {}..{}", p.low, p.high);
   if (!p.mean.empty()) text += fmt::format(" --mean {}", fmt::join(p.mean, ","));
   if (!p.deviation.empty()) text += fmt::format(" --std {}", fmt::join(p.deviation, ","));
-  return text + (p.bgr ? " --channels bgr" : "") + (p.channels_last ? " --layout nhwc" : "");
+  return text + (p.bgr ? " --channels bgr" : "") + (p.channels_last ? " --layout nhwc" : "") +
+         (label_shift != 0 ? fmt::format(" --label-shift {}", label_shift) : "");
 }
 
 void print_guess(const InspectFlags& flags, const PreprocessGuess& guess, bool written) {
@@ -273,6 +279,13 @@ void print_guess(const InspectFlags& flags, const PreprocessGuess& guess, bool w
   const PresetScore& best = guess.scores[0];
   say("{} on {} of {}\n\n{}\n", counted(static_cast<std::int64_t>(guess.scores.size()), "preset"),
       counted(guess.images, "image"), guess.data, table.str());
+  if (guess.graph_takes_bytes)
+    say("the graph itself scales its input: bytes 0..255 as they are become small numbers in it\n");
+  if (guess.label_shift != 0)
+    say("the network's class is the label {} {}: so counted, for otherwise hardly any label is right\n",
+        guess.label_shift > 0 ? "+" : "-", std::abs(guess.label_shift));
+  if (!guess.labels.empty()) say("{}\n", guess.labels);
+  if (!guess.better_than_chance && !guess.labels.empty()) return;
   if (!guess.better_than_chance) {
     say("none of them is right more often than chance: the labels of the data may mean other classes than the "
         "model's, or the preprocessing is none of the usual ones\n");
@@ -292,7 +305,8 @@ void print_guess(const InspectFlags& flags, const PreprocessGuess& guess, bool w
   if (written) {
     say("written to {}, where every verb finds it\n", card_beside(flags.model.model).string());
   } else {
-    say("--write puts it beside the model, where every verb finds it; or say {}\n", as_flags(best.preprocess));
+    say("--write puts it beside the model, where every verb finds it; or say {}\n",
+        as_flags(best.preprocess, guess.label_shift));
   }
 }
 
@@ -316,7 +330,8 @@ void guess(const Common& common, InspectFlags& flags) {
     write_card_beside(
         flags.model.model, best.preprocess,
         fmt::format("{}: right for {:.1f}% of {} images of {}, the best of {} presets", printable(best.name),
-                    best.accuracy * 100, guess.images, printable(guess.data), guess.scores.size()));
+                    best.accuracy * 100, guess.images, printable(guess.data), guess.scores.size()),
+        guess.label_shift);
   if (common.json) {
     common.give(guess_json(flags, guess, written), 2);
   } else {

@@ -73,6 +73,10 @@ void ModelFlags::add_data_flags(Verb& verb) {
       .group(group);
   verb.add_option("--classes", flags.classes, "the model's class names: a,b,c or a text file with a line for each")
       .group(group);
+  verb.add_option(
+          "--label-shift", flags.label_shift,
+          "what to add to a label for the model's class: 1 where its class 0 is background, -1 for labels from 1")
+      .group(group);
   verb.add_flag("--skip-broken", flags.skip_broken, "leave out files that cannot be read").group(group);
 }
 
@@ -108,10 +112,10 @@ std::shared_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data)
   if (lent == lent_networks().end()) return load_file(data);
   // One that is loaded is as it is: what it would have to be told otherwise is for a network of its own.
   const CardFlags& f = options.flags;
-  bool as_it_is =
-      (f.mean + f.deviation + f.range + f.channels + f.layout + f.input + f.head + f.resize + f.crop + f.classes)
-          .empty() &&
-      !f.skip_broken && !options.unfused && options.micro_batch == 0;
+  bool as_it_is = (f.mean + f.deviation + f.range + f.channels + f.layout + f.input + f.head + f.resize + f.crop +
+                   f.classes + f.label_shift)
+                      .empty() &&
+                  !f.skip_broken && !options.unfused && options.micro_batch == 0;
   if (!as_it_is)
     bad_usage("{} is loaded already: what changes how it is run belongs into Network.load, or name the file here",
               model);

@@ -16,9 +16,11 @@ namespace {
 CardFlags card_flags(const py::dict& given) {
   CardFlags flags;
   const std::vector<std::pair<const char*, std::string CardFlags::*>> texts = {
-      {"range", &CardFlags::range},       {"mean", &CardFlags::mean},     {"std", &CardFlags::deviation},
-      {"channels", &CardFlags::channels}, {"layout", &CardFlags::layout}, {"input", &CardFlags::input},
-      {"resize", &CardFlags::resize},     {"crop", &CardFlags::crop},     {"classes", &CardFlags::classes}};
+      {"range", &CardFlags::range},     {"mean", &CardFlags::mean},
+      {"std", &CardFlags::deviation},   {"channels", &CardFlags::channels},
+      {"layout", &CardFlags::layout},   {"input", &CardFlags::input},
+      {"resize", &CardFlags::resize},   {"crop", &CardFlags::crop},
+      {"classes", &CardFlags::classes}, {"label_shift", &CardFlags::label_shift}};
   for (const auto& [name, member] : texts) {
     if (given.contains(name)) flags.*member = given[name].cast<std::string>();
   }

@@ -82,6 +82,7 @@ class Network:
         resize: str | None = None,
         crop: str | None = None,
         classes: str | None = None,
+        label_shift: int | None = None,
         skip_broken: bool = False,
         micro_batch: int | None = None,
         unfused: bool = False,
@@ -89,7 +90,7 @@ class Network:
         """Loads an ONNX or TorchScript file. The options are those of every verb that runs a model: they say what the
         file does not (docs/models.md)."""
         texts = {"range": range, "mean": mean, "std": std, "channels": channels, "layout": layout, "input": input,
-                 "resize": resize, "crop": crop, "classes": classes}
+                 "resize": resize, "crop": crop, "classes": classes, "label_shift": label_shift}
         given: dict[str, Any] = {name: str(text) for name, text in texts.items() if text is not None}
         given["skip_broken"] = bool(skip_broken)
         given["unfused"] = bool(unfused)

@@ -127,15 +127,15 @@ std::optional<Mapping> by_name(const Labelled& data, const std::vector<std::int6
 }
 
 // Nothing unless every class that is used is called by a number that the model has.
-std::optional<Mapping> by_number(const Labelled& data, const std::vector<std::int64_t>& used, std::int64_t classes) {
+std::optional<Mapping> by_number(const Labelled& data, const std::vector<std::int64_t>& used, const InputNeeds& needs) {
   Mapping result;
   for (std::int64_t c : used) {
     const std::string& name = data.class_names[static_cast<std::size_t>(c)];
     std::int64_t number = -1;
     auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error != std::errc() || end != name.data() + name.size() || number < 0 || number >= classes)
-      return std::nullopt;
-    result[c] = number;
+    if (error != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
+    result[c] = number + needs.label_shift;
+    if (result[c] < 0 || result[c] >= needs.classes) return std::nullopt;
   }
   return result;
 }
@@ -213,10 +213,51 @@ bool take_from_lists(Labelled& data, const std::vector<std::int64_t>& used, cons
   return false;
 }
 
+// Adds needs.label_shift; names of classes move along.
+void shift_labels(Labelled& data, const InputNeeds& needs) {
+  std::int64_t shift = needs.label_shift;
+  if (shift == 0) return;
+  at::Tensor known = data.labels.ge(0);
+  at::Tensor shifted = at::where(known, data.labels + shift, data.labels);
+  if (shifted.lt(0).logical_and(known).any().item<bool>())
+    bad_input("{}: has the label {}, which a label shift of {} takes below 0", data.name,
+              data.labels.masked_select(known).min().item<std::int64_t>(), shift);
+  data.labels = shifted;
+  notices::info("{}: a label and {} is the class of {}", data.name, shift, needs.model);
+  if (data.class_names.empty()) return;
+  Names& names = data.class_names;
+  if (shift < 0) names.erase(names.begin(), names.begin() + std::min<std::int64_t>(-shift, data.classes()));
+  Names before;
+  for (std::int64_t i = 0; i < shift; ++i) before.push_back(fmt::format("class {}", i));
+  names.insert(names.begin(), before.begin(), before.end());
+  data.class_names = distinct(names);
+}
+
+// Nothing unless the model's names are those of its classes in another order, as numbers.
+std::optional<Names> order_of_numbers(const InputNeeds& needs) {
+  if (needs.class_names.empty()) return std::nullopt;
+  Names numbers;
+  for (std::int64_t c = 0; c < needs.classes; ++c) numbers.push_back(std::to_string(c));
+  if (needs.class_names == numbers) return std::nullopt;
+  bool same = std::is_permutation(needs.class_names.begin(), needs.class_names.end(), numbers.begin(), numbers.end());
+  return same ? std::optional<Names>(numbers) : std::nullopt;
+}
+
+void take_numbers(Labelled& data, const InputNeeds& needs) {
+  std::optional<Names> numbers = order_of_numbers(needs);
+  if (!numbers || data.classes() > needs.classes) return shift_labels(data, needs);
+  data.class_names = *numbers;
+  std::vector<std::int64_t> used = used_classes(data);
+  Mapping mapping = by_name(data, used, ClassIndex(needs.class_names)).value();
+  notices::info("{}: classes matched by name: {}", data.name, mapping_text(data, mapping, needs.class_names));
+  take(data, mapping, needs.class_names);
+}
+
 }  // namespace
 
 void match_classes(Labelled& data, const InputNeeds& needs) {
-  if (data.class_names.empty() || data.class_names == needs.class_names) return;
+  if (data.class_names.empty()) return take_numbers(data, needs);
+  if (data.class_names == needs.class_names) return;
   std::vector<std::int64_t> used = used_classes(data);
   if (used.empty()) return;
   if (static_cast<std::int64_t>(needs.class_names.size()) == needs.classes) {
@@ -227,8 +268,8 @@ void match_classes(Labelled& data, const InputNeeds& needs) {
       take(data, *mapping, needs.class_names);
       return;
     }
-    if (!data.sorted_classes) return;  // an order that somebody gave
-    if (auto mapping = by_number(data, used, needs.classes)) {
+    if (!data.sorted_classes) return shift_labels(data, needs);  // an order that somebody gave
+    if (auto mapping = by_number(data, used, needs)) {
       if (!changes_nothing(*mapping))
         notices::info("{}: classes taken by their number: {}", data.name,
                       mapping_text(data, *mapping, needs.class_names));
@@ -237,16 +278,17 @@ void match_classes(Labelled& data, const InputNeeds& needs) {
     }
     refuse_names(data, used, index, needs);
   }
-  if (!data.sorted_classes) return;
-  if (auto mapping = by_number(data, used, needs.classes)) {
+  if (!data.sorted_classes) return shift_labels(data, needs);
+  if (auto mapping = by_number(data, used, needs)) {
     if (changes_nothing(*mapping)) return;
     notices::info("{}: classes taken by their number: {}", data.name, mapping_text(data, *mapping, {}));
     take(data, *mapping, {});
     return;
   }
   if (take_from_lists(data, used, needs)) return;
+  shift_labels(data, needs);
   Mapping numbered;
-  for (std::int64_t c : used) numbered[c] = c;
+  for (std::int64_t c : used_classes(data)) numbered[c] = c;
   notices::warn(
       "{}: {} does not name its {} classes, so the {} classes of the data are numbered in order: {}; --classes "
       "names the model's",

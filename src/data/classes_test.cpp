@@ -72,6 +72,39 @@ TEST(Classes, AnOrderThatWasGivenStays) {
   EXPECT_EQ(matched(numbers, model_of(10, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"})), (Labels{7, 2}));
 }
 
+TEST(Classes, AShiftIsAddedToNumbersAndNotToNames) {
+  InputNeeds needs = model_of(5);
+  needs.label_shift = 1;
+  std::string said;
+  EXPECT_EQ(matched(folders({}, {0, 3, -1}), needs, &said), (Labels{1, 4, -1}));
+  EXPECT_NE(said.find("photos/: a label and 1 is the class of m.onnx"), std::string::npos) << said;
+  Labelled given = folders({"plane", "boat"}, {1, 0});
+  given.sorted_classes = false;
+  EXPECT_EQ(matched(given, needs), (Labels{2, 1}));
+  match_classes(given, needs);
+  EXPECT_EQ(given.class_name(2), "boat") << "names move along";
+  EXPECT_EQ(matched(folders({"0", "3"}, {0, 1}), needs), (Labels{1, 4})) << "folders called by numbers";
+  EXPECT_EQ(matched(folders({"oak", "pine"}, {0, 1}), needs, &said), (Labels{1, 2}));
+  EXPECT_NE(said.find("oak → 1, pine → 2"), std::string::npos) << said;
+  needs.class_names = {"none", "cat", "dog", "cow", "hen"};
+  EXPECT_EQ(matched(folders({"cow", "dog"}, {0, 1}), needs), (Labels{3, 2}));
+  InputNeeds from_one = model_of(3);
+  from_one.label_shift = -1;
+  EXPECT_EQ(matched(folders({}, {1, 3}), from_one), (Labels{0, 2}));
+  given = folders({"nothing", "plane", "boat"}, {2, 1});
+  given.sorted_classes = false;
+  match_classes(given, from_one);
+  EXPECT_EQ(given.class_name(1), "boat");
+  EXPECT_EQ(matched(folders({}, {1, 0}), from_one, &said), Labels());
+  EXPECT_EQ(said, "photos/: has the label 0, which a label shift of -1 takes below 0");
+}
+
+TEST(Classes, NumbersInAnotherOrderAreNames) {
+  EXPECT_EQ(matched(folders({}, {0, 2, -1, 1}), model_of(3, {"2", "0", "1"})), (Labels{1, 0, -1, 2}));
+  EXPECT_EQ(matched(folders({}, {0, 2}), model_of(3, {"3", "0", "1"})), (Labels{0, 2})) << "no order of 0 to 2";
+  EXPECT_EQ(matched(folders({}, {0, 3}), model_of(3, {"2", "0", "1"})), (Labels{0, 3})) << "to be refused later";
+}
+
 TEST(Classes, KnownListsBySize) {
   std::string said;
   EXPECT_EQ(matched(folders({"car", "dog"}, {0, 1}), model_of(10), &said), (Labels{1, 5}));

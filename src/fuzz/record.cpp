@@ -56,6 +56,7 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
   record.preprocess.skip_broken = intake.skip_broken;
   record.preprocess.classes = network.card().classes_given;
   record.preprocess.head = network.card().head;
+  if (network.card().label_shift != 0) record.preprocess.label_shift = std::to_string(network.card().label_shift);
   record.execution = network.execution();
   record.data = subject.data.name;
   record.data_sha256 = content_hash(subject.data);

@@ -81,6 +81,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("model", "head", r.preprocess.head, Matters::added);
   visit("data", "resize", r.preprocess.resize, Matters::told);
   visit("data", "crop", r.preprocess.crop, Matters::told);
+  visit("data", "label-shift", r.preprocess.label_shift, Matters::told);
   visit("data", "skip-broken", r.preprocess.skip_broken, Matters::told);
   visit("execution", "micro-batch", r.execution.micro_batch, kYes);
   visit("execution", "channels-last", r.execution.channels_last, kYes);
@@ -249,7 +250,8 @@ std::string CampaignRecord::command() const {
   for (auto [flag, value] : {std::pair<const char*, const std::string&>{"head", p.head},
                              {"resize", p.resize},
                              {"crop", p.crop},
-                             {"classes", p.classes}}) {
+                             {"classes", p.classes},
+                             {"label-shift", p.label_shift}}) {
     if (!value.empty()) text += fmt::format(" --{} {}", flag, quoted(value));
   }
   if (std::size_t rate = input.find('@'); rate != std::string::npos) text += " --rate " + input.substr(rate + 1);

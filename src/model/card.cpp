@@ -120,6 +120,14 @@ void set_rate(ModelCard& card, const std::string& text, const std::string& what,
   if (!good) fail(code, "{} is '{}', but must be samples a second, such as 16000", what, printable(text));
 }
 
+void set_label_shift(ModelCard& card, const std::string& text, const std::string& what, ErrorCode code) {
+  constexpr std::int64_t kMost = 1 << 20;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), card.label_shift);
+  bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || card.label_shift < -kMost || card.label_shift > kMost)
+    fail(code, "{} is '{}', but must be what to add to a label for the class, such as 1 or -1", what, printable(text));
+}
+
 void check_head(const std::string& head, const std::string& what, ErrorCode code) {
   static const std::vector<std::string> kKnown = {"", "logits", "softmax", "log-softmax", "sigmoid"};
   if (std::find(kKnown.begin(), kKnown.end(), head) == kKnown.end())
@@ -176,6 +184,8 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     if (j.contains("type")) card.number = j.at("type").get<std::string>();
     if (j.contains("head")) card.head = j.at("head").get<std::string>();
     if (j.contains("classes")) card.class_names = j.at("classes").get<std::vector<std::string>>();
+    if (j.contains("label_shift"))
+      set_label_shift(card, text_of(j.at("label_shift")), where + ": 'label_shift'", ErrorCode::bad_input);
     if (j.contains("architecture")) card.architecture = j.at("architecture").get<std::string>();
     if (j.contains("data")) card.data = j.at("data").get<std::string>();
     if (j.contains("accuracy")) card.accuracy = j.at("accuracy").get<double>();
@@ -247,6 +257,7 @@ std::string ModelCard::to_json() const {
   if (!number.empty()) j["type"] = number;
   if (!head.empty()) j["head"] = head;
   if (!class_names.empty()) j["classes"] = class_names;
+  if (label_shift != 0) j["label_shift"] = label_shift;
   if (!architecture.empty()) j["architecture"] = architecture;
   if (!data.empty()) j["data"] = data;
   if (accuracy) j["accuracy"] = *accuracy;
@@ -275,9 +286,10 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
   } catch (const toml::parse_error& e) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
-  static const std::vector<std::string> kKnown = {
-      "range",  "mean", "std",  "channels",     "layout", "input",    "type",          "head",   "classes",
-      "resize", "crop", "rate", "architecture", "data",   "accuracy", "accuracy_data", "source", "licence"};
+  static const std::vector<std::string> kKnown = {"range",    "mean",          "std",         "channels",     "layout",
+                                                  "input",    "type",          "head",        "classes",      "resize",
+                                                  "crop",     "rate",          "label_shift", "architecture", "data",
+                                                  "accuracy", "accuracy_data", "source",      "licence"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));
@@ -299,6 +311,7 @@ void CardFlags::apply_to(ModelCard& card) const {
   if (!crop.empty()) set_crop(card.intake, crop, "--crop", ErrorCode::usage);
   if (!rate.empty()) set_rate(card, rate, "--rate", ErrorCode::usage);
   card.intake.skip_broken |= skip_broken;
+  if (!label_shift.empty()) set_label_shift(card, label_shift, "--label-shift", ErrorCode::usage);
   check_head(head, "--head", ErrorCode::usage);
   if (!head.empty()) card.head = head;
   if (!classes.empty()) {

@@ -12,6 +12,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/text.h"
 #include "galvani/model/inputs.h"
+#include "galvani/model/label_fit.h"
 
 namespace galvani {
 namespace {
@@ -88,9 +89,12 @@ Predictions predict(Network& network, const at::Tensor& images) {
 void check_labels(const Network& network, const Labelled& data) {
   std::int64_t classes = network.info().classes;
   if (data.labels.numel() == 0) return;
-  if (auto largest = data.labels.max().item<std::int64_t>(); largest >= classes)
-    bad_input("{}: has the label {}, but {} knows {} (0 to {})", data.name, largest, network.info().path,
-              counted(classes, "class", "classes"), classes - 1);
+  auto largest = data.labels.max().item<std::int64_t>();
+  if (largest < classes) return;
+  bool from_one = largest == classes && data.labels.ne(0).all().item<bool>();
+  bad_input("{}: has the label {}, but {} knows {} (0 to {}){}", data.name, largest, network.info().path,
+            counted(classes, "class", "classes"), classes - 1,
+            from_one ? "; if the labels count from 1, --label-shift -1 takes them so" : "");
 }
 
 void predict_stream(Network& network, const DataView& data, const std::string& title,
@@ -107,23 +111,28 @@ void predict_stream(Network& network, const DataView& data, const std::string& t
 Scoring::Scoring(const Network& network, const Labelled& data)
     : labels_(data.labels),
       classes_(network.info().classes),
-      counts_(at::zeros({network.info().classes, network.info().classes + 1}, at::kLong)) {
+      counts_(at::zeros({2, network.info().classes, network.info().classes + 1}, at::kLong)),
+      class_names_(data.class_names) {
   if (!data.labelled()) bad_input("{}: has images without a label, so accuracy cannot be measured", data.name);
   check_labels(network, data);
 }
 
 void Scoring::add(const Predictions& predictions, std::int64_t first) {
   at::Tensor truth = labels_.narrow(0, first, predictions.labels.size(0));
-  at::Tensor cells = truth * (classes_ + 1) + (predictions.labels - kNotANumber);
-  counts_ += at::bincount(cells, {}, classes_ * (classes_ + 1)).view(counts_.sizes());
+  at::Tensor half = held_out_rows(first, truth.size(0));
+  at::Tensor cells = (half * classes_ + truth) * (classes_ + 1) + (predictions.labels - kNotANumber);
+  counts_ += at::bincount(cells, {}, counts_.numel()).view(counts_.sizes());
   reexamined_ += predictions.reexamined;
 }
 
 Evaluation Scoring::result() const {
   Evaluation result;
-  result.not_a_number = counts_.select(1, 0).contiguous();
-  result.confusion = counts_.narrow(1, 1, classes_).contiguous();
-  result.images = counts_.sum().item<std::int64_t>();
+  at::Tensor both = counts_.sum(0);
+  result.not_a_number = both.select(1, 0).contiguous();
+  result.confusion = both.narrow(1, 1, classes_).contiguous();
+  result.held_out = counts_[1].narrow(1, 1, classes_).contiguous();
+  result.class_names = class_names_;
+  result.images = both.sum().item<std::int64_t>();
   result.correct = result.confusion.diagonal().sum().item<std::int64_t>();
   result.accuracy = static_cast<double>(result.correct) / static_cast<double>(result.images);
   result.reexamined = reexamined_;
@@ -134,6 +143,16 @@ Evaluation evaluate(Network& network, const DataView& data) {
   Scoring scoring(network, data);
   predict_stream(network, data, "evaluating",
                  [&](const Predictions& predictions, std::int64_t first) { scoring.add(predictions, first); });
+  return scoring.result();
+}
+
+Evaluation evaluate_some(Network& network, const DataView& data, std::int64_t most) {
+  std::vector<std::int64_t> rows;
+  std::int64_t n = std::min(most, data.size());
+  for (std::int64_t i = 0; i < n; ++i) rows.push_back(i * data.size() / n);
+  Labelled about = subset_of(data, rows);
+  Scoring scoring(network, about);
+  scoring.add(predict(network, data.fetch(rows)), 0);
   return scoring.result();
 }
 
@@ -154,6 +173,11 @@ bool near_chance(double accuracy, double chance, std::int64_t images) {
 std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation, const std::string& data) {
   constexpr double kDoubtful = 0.7;        // below it, an assumption is worth a look
   constexpr std::int64_t kFewImages = 30;  // say nothing
+  if (evaluation.held_out.defined()) {
+    if (auto fit = fit_labels(evaluation.confusion - evaluation.held_out, evaluation.held_out))
+      return fmt::format("accuracy is {:.2f}%, but {}", evaluation.accuracy * 100,
+                         remedy_text(*fit, evaluation.class_names));
+  }
   const ModelCard& card = network.card();
   double chance = 1.0 / static_cast<double>(network.info().classes);
   double noise = sampling_noise(evaluation.images);

@@ -14,6 +14,8 @@
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/label_fit.h"
+#include "model/input_arithmetic.h"
 
 namespace galvani {
 namespace {
@@ -59,6 +61,7 @@ double sign_test(std::int64_t wins, std::int64_t losses) {
 struct Trial {
   PresetScore score;
   at::Tensor right;  // [N] bool
+  at::Tensor said;   // [N] int64
 };
 
 Trial try_preset(Network& network, const PreprocessPreset& preset, const at::Tensor& images, const at::Tensor& labels,
@@ -69,21 +72,22 @@ Trial try_preset(Network& network, const PreprocessPreset& preset, const at::Ten
   Trial trial;
   trial.score.name = preset.name;
   trial.score.preprocess = preset.preprocess;
-  std::vector<at::Tensor> right;
+  std::vector<at::Tensor> said_all;
   std::int64_t n = images.size(0);
   std::int64_t piece = network.execution().micro_batch * 4 * workers().size();
   for (std::int64_t first = 0; first < n; first += piece) {
     std::int64_t count = std::min(piece, n - first);
     Predictions said = predict(network, images.narrow(0, first, count));
     at::Tensor truth = labels.narrow(0, first, count);
-    right.push_back(said.labels == truth);
+    said_all.push_back(said.labels);
     // A score that is no number counts as the worst one a float can tell.
     at::Tensor likelihood = said.logits.log_softmax(1).gather(1, truth.unsqueeze(1)).squeeze(1);
     trial.score.loss -= at::nan_to_num(likelihood, -100, -100, -100).clamp_min(-100).sum().item<double>();
     progress.advance(count);
     check_interrupt();
   }
-  trial.right = at::cat(right);
+  trial.said = at::cat(said_all);
+  trial.right = trial.said == labels;
   trial.score.correct = trial.right.sum().item<std::int64_t>();
   trial.score.accuracy = static_cast<double>(trial.score.correct) / static_cast<double>(n);
   trial.score.loss /= static_cast<double>(n);
@@ -100,7 +104,9 @@ double told_apart(const Trial& a, const Trial& b) {
 
 // By accuracy; but of those within a standard error of the most accurate one the one with the least loss comes first:
 // it says more of each image than right or wrong does.
-void best_first(std::vector<Trial>& trials) {
+// Where the graph itself makes small numbers of bytes, bytes are what it takes, as far as the images do not say
+// otherwise.
+void best_first(std::vector<Trial>& trials, bool graph_takes_bytes) {
   auto less_loss = [](const Trial& a, const Trial& b) { return a.score.loss < b.score.loss; };
   std::stable_sort(trials.begin(), trials.end(), [&](const Trial& a, const Trial& b) {
     return a.score.correct != b.score.correct ? a.score.correct > b.score.correct : less_loss(a, b);
@@ -109,6 +115,29 @@ void best_first(std::vector<Trial>& trials) {
                                 [&](const Trial& trial) { return told_apart(trials[0], trial) < kNothing; });
   auto best = std::min_element(trials.begin(), close_end, less_loss);
   std::rotate(trials.begin(), best, best + 1);
+  if (!graph_takes_bytes) return;
+  auto bytes = std::find_if(trials.begin(), trials.end(), [&](const Trial& trial) {
+    const Preprocess& p = trial.score.preprocess;
+    return p.low == 0 && p.high == 255 && p.mean.empty() && told_apart(trials[0], trial) >= kAlike;
+  });
+  if (bytes != trials.end()) std::rotate(trials.begin(), bytes, bytes + 1);
+}
+
+// What would make more of the labels right than the best preset does of them as they are.
+std::optional<LabelFit> labels_of_other_classes(const std::vector<Trial>& trials, const at::Tensor& labels,
+                                                std::int64_t classes) {
+  std::optional<LabelFit> best;
+  std::int64_t n = labels.size(0);
+  at::Tensor half = held_out_rows(0, n);
+  double as_they_are = 0;
+  for (const Trial& trial : trials) {
+    as_they_are = std::max(as_they_are, trial.score.accuracy);
+    at::Tensor cells = (half * classes + labels) * (classes + 1) + (trial.said - kNotANumber);
+    at::Tensor counts = at::bincount(cells, {}, 2 * classes * (classes + 1)).view({2, classes, classes + 1});
+    auto fit = fit_labels(counts[0].narrow(1, 1, classes), counts[1].narrow(1, 1, classes));
+    if (fit && (!best || fit->accuracy > best->accuracy)) best = fit;
+  }
+  return best && best->accuracy > as_they_are ? best : std::nullopt;
 }
 
 struct Candidate {
@@ -166,12 +195,20 @@ std::vector<PreprocessPreset> preprocess_presets(std::int64_t channels) {
     result.push_back({"0..255", scaled(0, 255)});
     result.push_back({"0..255 less the mean (caffe)", scaled(0, 255, {123.68, 116.779, 103.939})});
     result.push_back({"CIFAR-10 mean and std", scaled(0, 1, {0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616})});
+    // Many repositories have this one, the mean of the deviations within each image.
+    result.push_back(
+        {"CIFAR-10 mean, std of images", scaled(0, 1, {0.4914, 0.4822, 0.4465}, {0.2023, 0.1994, 0.2010})});
     for (std::size_t i = 0, n = result.size(); i < n; ++i)
       result.push_back({result[i].name, in_bgr(result[i].preprocess)});
   } else {
     result.push_back({"-1..1", scaled(-1, 1)});
     result.push_back({"0..255", scaled(0, 255)});
-    if (channels == 1) result.push_back({"MNIST mean and std", scaled(0, 1, {0.1307}, {0.3081})});
+    if (channels != 1) return result;
+    result.push_back({"MNIST mean and std", scaled(0, 1, {0.1307}, {0.3081})});
+    result.push_back({"Fashion-MNIST mean and std", scaled(0, 1, {0.2860}, {0.3530})});
+    result.push_back({"ImageNet mean and std of grey", scaled(0, 1, {0.449}, {0.226})});
+    result.push_back({"MNIST mean alone", scaled(0, 1, {0.1307})});
+    result.push_back({"-0.5..0.5", scaled(-0.5, 0.5)});
   }
   return result;
 }
@@ -228,8 +265,21 @@ PreprocessGuess guess_preprocessing(const GuessSource& source, const CardFlags& 
   Progress progress("trying presets", n * static_cast<std::int64_t>(plan.size()), "images");
   for (const auto& [network, preset] : plan) trials.push_back(try_preset(*network, preset, images, labels, progress));
   progress.finish();
-  best_first(trials);
   PreprocessGuess guess;
+  if (auto fit = labels_of_other_classes(trials, labels, candidates[0].network->info().classes)) {
+    guess.label_shift = fit->shift;
+    if (fit->shift == 0) guess.labels = remedy_text(*fit, data.class_names);
+  }
+  if (guess.label_shift != 0) {
+    labels = labels + guess.label_shift;
+    trials.clear();
+    Progress again("with other labels", n * static_cast<std::int64_t>(plan.size()), "images");
+    for (const auto& [network, preset] : plan) trials.push_back(try_preset(*network, preset, images, labels, again));
+    again.finish();
+  }
+  std::optional<InputArithmetic> arithmetic = input_arithmetic(*candidates[0].network);
+  guess.graph_takes_bytes = arithmetic && takes_bytes_as_they_are(*arithmetic);
+  best_first(trials, guess.graph_takes_bytes);
   guess.data = data.name;
   guess.available = data.size();
   guess.images = n;
@@ -259,13 +309,15 @@ void refuse_card_beside(const fs::path& model) {
   }
 }
 
-void write_card_beside(const fs::path& model, const Preprocess& p, const std::string& remark) {
+void write_card_beside(const fs::path& model, const Preprocess& p, const std::string& remark,
+                       std::int64_t label_shift) {
   refuse_card_beside(model);
   auto list = [](const std::vector<double>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); };
   std::string text = fmt::format("# {}\nrange = {}\n", remark, list({p.low, p.high}));
   if (!p.mean.empty()) text += "mean = " + list(p.mean) + "\n";
   if (!p.deviation.empty()) text += "std = " + list(p.deviation) + "\n";
   text += fmt::format("channels = \"{}\"\nlayout = \"{}\"\n", p.bgr ? "bgr" : "rgb", p.channels_last ? "nhwc" : "nchw");
+  if (label_shift != 0) text += fmt::format("label_shift = {}\n", label_shift);
   write_file(card_beside(model), text);
 }
 

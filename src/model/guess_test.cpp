@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "galvani/base/files.h"
 #include "galvani/base/rng.h"
 #include "model/onnx/test_graph.h"
@@ -91,6 +93,7 @@ TEST(Guess, FindsEveryPreset) {
       EXPECT_EQ(guess.scores[0].accuracy, 1) << preset.name;
       EXPECT_EQ(guess.tied(), 0) << preset.name;
       EXPECT_TRUE(guess.better_than_chance);
+      EXPECT_FALSE(guess.graph_takes_bytes);
       for (std::size_t i = 1; i < guess.scores.size(); ++i)
         EXPECT_LE(guess.scores[i].accuracy, guess.scores[i - 1].accuracy);
     }
@@ -148,11 +151,11 @@ TEST(Guess, IntervalsAndTies) {
 // one of level 150 is wrong by far: right once more often, and a larger loss.
 TEST(Guess, LossDecidesBetweenAccuraciesThatAreClose) {
   onnx::TestGraph g;
-  g.input("x", {-1, 1, kSide, kSide});
+  g.input("x", {-1, 2, kSide, kSide});  // of two channels there are few presets
   auto& mean = g.node("ReduceMean", {"x"}, {"means"});
   onnx::TestGraph::set(mean, "axes", std::vector<std::int64_t>{2, 3});
   onnx::TestGraph::set(mean, "keepdims", 0);
-  g.weight("w", at::tensor({0.0F, 10.0F}).view({1, 2}));
+  g.weight("w", at::tensor({0.0F, 5.0F, 0.0F, 5.0F}).view({2, 2}));
   g.weight("b", at::tensor({0.0F, -5.0F}));
   g.node("Gemm", {"means", "w", "b"}, {"y"}, "bright");
   g.output("y");
@@ -163,7 +166,7 @@ TEST(Guess, LossDecidesBetweenAccuraciesThatAreClose) {
   std::vector<at::Tensor> images;
   std::vector<std::int64_t> labels;
   for (auto [level, label] : levels) {
-    images.push_back(at::full({1, kSide, kSide}, level, at::kByte));
+    images.push_back(at::full({2, kSide, kSide}, level, at::kByte));
     labels.push_back(label);
   }
   data.images = at::stack(images);
@@ -177,10 +180,60 @@ TEST(Guess, LossDecidesBetweenAccuraciesThatAreClose) {
   EXPECT_EQ(guess.scores[1].p, 1) << "two of three coin tosses";
 }
 
+TEST(Guess, AGraphThatScalesItsInputTakesBytes) {
+  // (0, 20 x / 255 - 0.01): right of 0..1, too, for what is black, but in 0..255 an image with a wrong label costs
+  // more.
+  onnx::TestGraph g;
+  g.input("x", {-1, 1, kSide, kSide});
+  g.weight("full", at::tensor({255.0F}));
+  g.node("Div", {"x", "full"}, {"unit"});
+  auto& mean = g.node("ReduceMean", {"unit"}, {"means"});
+  onnx::TestGraph::set(mean, "axes", std::vector<std::int64_t>{2, 3});
+  onnx::TestGraph::set(mean, "keepdims", 0);
+  g.weight("w", at::tensor({0.0F, 20.0F}).view({1, 2}));
+  g.weight("b", at::tensor({0.0F, -0.01F}));
+  g.node("Gemm", {"means", "w", "b"}, {"y"}, "bright");
+  g.output("y");
+  Dataset data;
+  data.name = "levels";
+  std::vector<at::Tensor> images;
+  std::vector<std::int64_t> labels;
+  for (int i = 0; i < 20; ++i) {
+    images.push_back(at::full({1, kSide, kSide}, i % 2 == 0 ? 0 : 250, at::kByte));
+    labels.push_back(i < 2 ? 0 : i % 2);
+  }
+  data.images = at::stack(images);
+  data.labels = at::tensor(labels, at::kLong);
+  PreprocessGuess guess = guess_of(g.bytes(), data);
+  EXPECT_TRUE(guess.graph_takes_bytes);
+  EXPECT_EQ(guess.scores[0].name, "0..255");
+  auto unit = std::find_if(guess.scores.begin(), guess.scores.end(), [](auto& score) { return score.name == "0..1"; });
+  ASSERT_NE(unit, guess.scores.end());
+  EXPECT_EQ(unit->correct, guess.scores[0].correct);
+  EXPECT_LT(unit->loss, guess.scores[0].loss);
+}
+
 TEST(Guess, LabelsOfOtherClassesAreNoBetterThanChance) {
   Dataset data = colours(1);
   data.labels = (data.labels * 7 + 3).remainder(kColours);
-  EXPECT_FALSE(guess_for(data, preprocess_presets(1)[0].preprocess).better_than_chance);
+  PreprocessGuess guess = guess_for(data, preprocess_presets(1)[0].preprocess);
+  EXPECT_FALSE(guess.better_than_chance);
+  EXPECT_EQ(guess.label_shift, 0);
+  EXPECT_NE(guess.labels.find("the order of the classes is another"), std::string::npos) << guess.labels;
+}
+
+TEST(Guess, LabelsThatAreOffByOneAreCountedSo) {
+  Dataset data = colours(1);
+  std::string network = nearest_colour(data, preprocess_presets(1)[1].preprocess);
+  std::int64_t left = data.size() - kOfEach;
+  data.images = data.images.narrow(0, kOfEach, left);
+  data.labels = data.labels.narrow(0, kOfEach, left) - 1;
+  PreprocessGuess guess = guess_of(network, data);
+  EXPECT_EQ(guess.label_shift, 1);
+  EXPECT_TRUE(guess.better_than_chance);
+  EXPECT_EQ(guess.scores[0].name, "-1..1");
+  EXPECT_EQ(guess.scores[0].accuracy, 1);
+  EXPECT_EQ(guess.labels, "");
 }
 
 TEST(Guess, RefusesWhatItCannotMeasure) {
@@ -201,11 +254,12 @@ TEST(CardBeside, IsReadAgainAndNeverOverwritten) {
   TemporaryFolder folder;
   Preprocess wanted = preprocess_presets(3).back().preprocess;
   wanted.channels_last = true;
-  write_card_beside(folder / "m.onnx", wanted, "found");
+  write_card_beside(folder / "m.onnx", wanted, "found", -1);
   ModelCard card;
   card.override_with_toml(folder / "m.toml");
   EXPECT_EQ(card.preprocess.str(), wanted.str());
   EXPECT_TRUE(card.preprocess_known);
+  EXPECT_EQ(card.label_shift, -1);
   EXPECT_NE(error_of([&] { write_card_beside(folder / "m.onnx", {}, "again"); }).find("is not overwritten"),
             std::string::npos);
   write_file(folder / "n.onnx.toml", "");

@@ -8,7 +8,8 @@ namespace galvani {
 
 InputNeeds input_needs(const Network& network) {
   const ModelCard& card = network.card();
-  return {network.info().input, card.intake, network.info().path, card.class_names, network.info().classes, card.rate};
+  return {network.info().input,   card.intake, network.info().path, card.class_names,
+          network.info().classes, card.rate,   card.label_shift};
 }
 
 DataView open_data_for(const Network& network, const std::string& spec, const std::string& default_split) {

@@ -1030,6 +1030,21 @@ def write_colours(path, count, classes=10):
         archive.writestr("labels.npy", npy([count], "<i8", struct.pack(f"<{count}q", *labels)))
 
 
+def relabel(source, target, label_of):
+    """The images of an .npz with other labels; those of None are left out."""
+    with zipfile.ZipFile(source) as file:
+        images, labels = file.read("images.npy"), file.read("labels.npy")
+    start = 10 + struct.unpack_from("<H", images, 8)[0]
+    labels = struct.unpack(f"<{(len(labels) - 10 - struct.unpack_from('<H', labels, 8)[0]) // 8}q", labels[10 + struct.unpack_from("<H", labels, 8)[0]:])
+    size = (len(images) - start) // len(labels)
+    kept = [(i, label_of(label)) for i, label in enumerate(labels) if label_of(label) is not None]
+    shape = [int(n) for n in re.search(rb"\(([0-9, ]+)\)", images[:start])[1].decode().split(",") if n.strip()]
+    with zipfile.ZipFile(target, "w") as file:
+        pixels = b"".join(images[start + i * size:start + (i + 1) * size] for i, _ in kept)
+        file.writestr("images.npy", npy([len(kept), *shape[1:]], "|u1", pixels))
+        file.writestr("labels.npy", npy([len(kept)], "<i8", struct.pack(f"<{len(kept)}q", *(label for _, label in kept))))
+
+
 def forget_card(path):
     """The model without what it says of itself: a key of that length which nobody reads."""
     content = path.read_bytes()
@@ -1079,13 +1094,54 @@ def _(w):
     result = w.done("predict", "forgot.onnx", *TEST, "--range", "0..0.01", "-o", "doubtful.csv")
     expect("`galvani inspect forgot.onnx --data 'digits:test[0:300]' --guess`" in result.err, result.err)
     w.done("data", "export", "digits:test[0:200]", "--to", "npz", "-o", "plain.npz")
-    with zipfile.ZipFile(w / "plain.npz") as plain, zipfile.ZipFile(w / "shifted.npz", "w") as shifted:
-        labels = struct.unpack("<200q", plain.read("labels.npy")[-1600:])
-        shifted.writestr("images.npy", plain.read("images.npy"))
-        shifted.writestr("labels.npy", npy([200], "<i8", struct.pack("<200q", *((label + 3) % 10 for label in labels))))
+    relabel(w / "plain.npz", w / "shifted.npz", lambda label: (label + 3) % 10)
     failed = w.run("inspect", "forgot.onnx", "--data", "shifted.npz", "--guess", "--write")
     expect_equal(failed.code, 3, "the exit code with labels of other classes")
     expect("more often than chance" in failed.err and not (w / "forgot.toml").exists(), failed.err)
+    expect("--classes 3,4,5,6,7,8,9,0,1,2 names them in the network's order" in failed.out, failed.out)
+
+
+@check("labels that mean other classes than the model's: a shift, another order")
+def _(w):
+    w.done("data", "export", "digits:test[0:300]", "--to", "npz", "-o", "right.npz")
+    accuracy = json.loads(w.done("predict", "eight.onnx", "--data", "right.npz", "--json").out)["accuracy"]
+    expect(accuracy > 0.7, f"the accuracy is {accuracy}")
+
+    def mended(data, flag, *commands):
+        """Every command names the flag, and with it the labels are right."""
+        for command in [["predict", "eight.onnx", "--data", data], ["inspect", "eight.onnx", "--data", data], *commands]:
+            said = w.done(*command)
+            expect(f"{flag[0]} {flag[1]}" in said.err, said.err)
+            expect("preprocessing" not in said.err, said.err)
+        result = w.done("predict", "eight.onnx", "--data", data, *flag, "--json")
+        expect(json.loads(result.out)["accuracy"] > 0.7, result.out[:300])
+        expect("accuracy is" not in result.err, result.err)
+
+    relabel(w / "right.npz", w / "less.npz", lambda label: label - 1 if label > 0 else None)
+    fuzz = ["fuzz", "eight.onnx", "--data", "less.npz", "--iterations", 16, "--wrong-seeds", "keep", "-o"]
+    mended("less.npz", ["--label-shift", "1"], [*fuzz, "shift-unseen"])
+    # One more than the model knows is refused with the remedy; with fewer labels it is found by trying.
+    relabel(w / "right.npz", w / "one-based.npz", lambda label: label + 1)
+    w.refused(3, "predict", "eight.onnx", "--data", "one-based.npz", names="--label-shift -1")
+    expect(json.loads(w.done("predict", "eight.onnx", "--data", "one-based.npz", "--label-shift", "-1", "--json").out)["accuracy"] == accuracy,
+           "labels from 1 are not those from 0")
+    relabel(w / "right.npz", w / "from-one.npz", lambda label: label + 1 if label < 9 else None)
+    mended("from-one.npz", ["--label-shift", "-1"])
+    relabel(w / "right.npz", w / "turned.npz", lambda label: (label * 3 + 1) % 10)
+    mended("turned.npz", ["--classes", ",".join(str((3 * c + 1) % 10) for c in range(10))])
+    # A campaign goes on as it was begun, and a card says it, too.
+    w.done(*fuzz, "shifted-labels", "--label-shift", "1")
+    record = (w / "shifted-labels" / "campaign.toml").read_text()
+    expect(re.search("label-shift = ['\"]1", record), record)
+    w.done("fuzz", "-o", "shifted-labels", "--iterations", 32)
+    shutil.copy(w / "eight.onnx", w / "background.onnx")
+    forget_card(w / "background.onnx")
+    found = w.done("inspect", "background.onnx", "--data", "less.npz", "--guess", "--write").out
+    expect("the network's class is the label + 1" in found, found)
+    expect("label_shift = 1" in (w / "background.toml").read_text(), (w / "background.toml").read_text())
+    expect(json.loads(w.done("predict", "background.onnx", "--data", "less.npz", "--json").out)["accuracy"] > 0.7, "the card is not obeyed")
+    w.refused(2, "predict", "eight.onnx", "--data", "less.npz", "--label-shift", "one", names="--label-shift is 'one'")
+    w.refused(3, "predict", "eight.onnx", "--data", "less.npz", "--label-shift", "-1", names="has the label 0")
 
 
 @check("unlabelled images have predictions and no accuracy")

@@ -35,6 +35,7 @@ struct InputNeeds {
   std::vector<std::string> class_names;  // may be empty
   std::int64_t classes = 0;              // its outputs; 0: labels stay as they are
   std::int64_t rate = 0;                 // of sounds, samples a second; 0: that of the files
+  std::int64_t label_shift = 0;          // the class is the label + this, unless a name says which
 };
 
 }  // namespace galvani

@@ -45,7 +45,8 @@ struct ModelCard {
   std::string head;                 // what its output is: logits, softmax, log-softmax or sigmoid; empty: find out
   std::string number;               // of that input: "float32", "float16" or "uint8"; empty: as the graph says
   std::vector<std::string> class_names;
-  std::string classes_given;  // what --classes said, for records; empty: nothing
+  std::string classes_given;     // what --classes said, for records; empty: nothing
+  std::int64_t label_shift = 0;  // the class of an input is its label + this
   std::string architecture;
   std::string data;                // what it was trained on
   std::optional<double> accuracy;  // in [0, 1]
@@ -65,15 +66,16 @@ struct ModelCard {
 struct CardFlags {
   std::string mean;  // "0.5" or ".485,.456,.406"
   std::string deviation;
-  std::string range;     // "0..1"
-  std::string channels;  // rgb | bgr
-  std::string layout;    // nchw | nhwc
-  std::string input;     // "3,224,224", "1,16000", "1,16000@8000" or "784"
-  std::string head;      // logits, softmax, log-softmax or sigmoid
-  std::string rate;      // of sounds: samples a second
-  std::string resize;    // a number (the short side), exact, fit or pad
-  std::string crop;      // a number
-  std::string classes;   // names separated by commas, or lines, a name each
+  std::string range;        // "0..1"
+  std::string channels;     // rgb | bgr
+  std::string layout;       // nchw | nhwc
+  std::string input;        // "3,224,224", "1,16000", "1,16000@8000" or "784"
+  std::string head;         // logits, softmax, log-softmax or sigmoid
+  std::string rate;         // of sounds: samples a second
+  std::string resize;       // a number (the short side), exact, fit or pad
+  std::string crop;         // a number
+  std::string classes;      // names separated by commas, or lines, a name each
+  std::string label_shift;  // "1" or "-1": what to add to a label for the class
   bool skip_broken = false;
 
   void apply_to(ModelCard& card) const;

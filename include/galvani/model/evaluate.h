@@ -52,8 +52,10 @@ struct Evaluation {
   std::int64_t images = 0;
   std::int64_t correct = 0;
   double accuracy = 0;
-  at::Tensor confusion;     // [classes, classes] int64: row true, column predicted
-  at::Tensor not_a_number;  // [classes] int64: inputs of each class that have no predicted one
+  at::Tensor confusion;                  // [classes, classes] int64: row true, column predicted
+  at::Tensor held_out;                   // [classes, classes] int64: the same of half of the inputs, see label_fit.h
+  at::Tensor not_a_number;               // [classes] int64: inputs of each class that have no predicted one
+  std::vector<std::string> class_names;  // the data's; may be empty
   std::int64_t reexamined = 0;
 };
 
@@ -68,11 +70,14 @@ class Scoring {
  private:
   at::Tensor labels_;
   std::int64_t classes_;
-  at::Tensor counts_;  // [classes, 1 + classes]: row true, column kNotANumber or predicted
+  at::Tensor counts_;  // [2, classes, 1 + classes]: of each half: row true, column kNotANumber or predicted
+  std::vector<std::string> class_names_;
   std::int64_t reexamined_ = 0;
 };
 
 Evaluation evaluate(Network& network, const DataView& data);
+// Of at most so many inputs, spread over the data.
+Evaluation evaluate_some(Network& network, const DataView& data, std::int64_t most);
 
 // Wilson's interval of a share, 95%.
 struct ShareInterval {
@@ -83,9 +88,9 @@ ShareInterval wilson_interval(std::int64_t correct, std::int64_t images);
 // Whether so many images leave room for chance to have given this accuracy, or little more than chance.
 bool near_chance(double accuracy, double chance, std::int64_t images);
 
-// A sentence to warn with if the accuracy is far below what the card says, near chance, or low while the preprocessing
-// is only assumed: that is the first suspect, and the sentence ends with the command that looks into it. `data` is the
-// spec of what was evaluated.
+// A sentence to warn with if other classes than the labels' would be right far more often (label_fit.h); or if the
+// accuracy is far below what the card says, near chance, or low while the preprocessing is only assumed: that is the
+// first suspect, and the sentence ends with the command that looks into it. `data` is the spec of what was evaluated.
 std::optional<std::string> suspicious(const Network& network, const Evaluation& evaluation, const std::string& data);
 
 }  // namespace galvani

@@ -39,6 +39,9 @@ struct PreprocessGuess {
   std::int64_t available = 0;       // images in them
   std::int64_t images = 0;          // how many were looked at
   bool better_than_chance = false;  // the best one is: chance is what saying the commonest class gives
+  std::int64_t label_shift = 0;     // the scores are of labels + this, for it makes far more of them right
+  bool graph_takes_bytes = false;   // its first arithmetic makes small numbers of bytes 0..255
+  std::string labels;               // what would make far more of them right, if not a shift; may be empty
   std::int64_t tied() const;        // presets besides the best that cannot be told from it
 };
 
@@ -66,6 +69,7 @@ std::filesystem::path card_beside(const std::filesystem::path& model);
 // Error(usage) if there is one already: it is somebody's work.
 void refuse_card_beside(const std::filesystem::path& model);
 // Writes card_beside(model), with `remark` as its first line.
-void write_card_beside(const std::filesystem::path& model, const Preprocess& preprocess, const std::string& remark);
+void write_card_beside(const std::filesystem::path& model, const Preprocess& preprocess, const std::string& remark,
+                       std::int64_t label_shift = 0);
 
 }  // namespace galvani

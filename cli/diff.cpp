@@ -50,6 +50,21 @@ std::vector<std::string> flip_lines(const Diff& diff, std::int64_t most) {
   return lines;
 }
 
+// Every labelled input: those that are newly wrong fail; those that were wrong before say nothing of the new model.
+std::vector<JunitCase> junit_cases(const Diff& diff) {
+  std::vector<JunitCase> cases;
+  for (std::int64_t row = 0; row < diff.size(); ++row) {
+    std::int64_t label = diff.labels.data_ptr<std::int64_t>()[row];
+    if (label < 0) continue;
+    JunitCase& one = cases.emplace_back();
+    one.name = diff.inputs[static_cast<std::size_t>(row)];
+    if (diff.flips[static_cast<std::size_t>(row)] == Flip::newly_wrong) one.failure = "newly wrong: " + diff.line(row);
+    bool wrong = diff.after.predicted.data_ptr<std::int64_t>()[row] != label;
+    if (wrong && one.failure.empty()) one.skipped = "wrong before, too: " + diff.line(row);
+  }
+  return cases;
+}
+
 void print(const Diff& diff, std::int64_t most) {
   say("{} → {}, {} of {}\n\n", printable(diff.before.model), printable(diff.after.model), counted(diff.size(), "input"),
       printable(diff.data));
@@ -120,6 +135,7 @@ void run(Common& common, DiffFlags& flags) {
   ModelAndData new_one = load_with_data(after, flags.data);
   Diff none;
   none.labelled = old_one.data.labels.ge(0).any().item<bool>() ? 1 : 0;
+  flags.gates.usual = none.labelled > 0 ? "negative-flips>0" : "flips>0";
   flags.gates.check(names_of(figures_of(none)));
   Diff diff = diff_networks(*old_one.network, old_one.data, *new_one.network, new_one.data);
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -130,8 +146,9 @@ void run(Common& common, DiffFlags& flags) {
   } else {
     print(diff, flags.most);
   }
-  flags.gates.judge(common, figures_of(diff), {"galvani diff " + diff.data, diff.after.model, seconds, {}},
-                    [&] { return flip_lines(diff, flags.most); });
+  JunitSuite suite{"galvani diff " + diff.data, diff.after.model, seconds, {}};
+  if (!flags.gates.junit.empty()) suite.cases = junit_cases(diff);
+  flags.gates.judge(common, figures_of(diff), suite, [&] { return flip_lines(diff, flags.most); });
 }
 
 }  // namespace
@@ -142,7 +159,8 @@ void add_diff_verb(Verb& app, Common& common) {
       app, common, "diff", "say which inputs a new version of a network gets wrong that the old one got right",
       "  galvani diff old.onnx new.onnx --data mnist:test\n"
       "  galvani diff old.onnx new.onnx --data photos/ --page diff.html -o diff.csv\n"
-      "  galvani diff old.onnx new.onnx --data mnist:test --fail-if \"negative-flips>1%\" --junit diff.xml");
+      "  galvani diff old.onnx new.onnx --data mnist:test --fail-if \"negative-flips>1%\" --junit diff.xml\n"
+      "In the JUnit file every labelled input is a test, too: what is newly wrong fails.");
   runs_models(
       verb, common,
       [flags] {

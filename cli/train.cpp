@@ -150,6 +150,7 @@ void run(const Common& common, TrainFlags& flags) {
     }
   });
   if (!result.stopped.empty()) log::info("stopped early: {}", result.stopped);
+  Progress::Passing no_bar_stays;
   Evaluation final = evaluate(*network, test);
   ModelCard card = network->card();
   card.accuracy = final.accuracy;

@@ -4,8 +4,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <csignal>
+#include <cstring>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include "convert.h"
 #include "galvani/base/error.h"
@@ -114,6 +119,48 @@ const char* name_of(ErrorCode code) {
   }
 }
 
+bool may_be_value(const std::string& word) {
+  static const std::set<std::string> kWords = {"fit", "exact", "pad", "nhwc", "nchw", "rgb", "bgr", "model"};
+  bool number = !word.empty() && word.find_first_of("0123456789") != std::string::npos &&
+                word.find_first_not_of("0123456789.,-") == std::string::npos && word.back() != ',' &&
+                word.back() != '.';
+  return number || kWords.count(word) != 0;
+}
+
+// Sentences name flags of the command line; here options are keyword arguments: --by-class is by_class, and --resize
+// fit is resize='fit'. What stands between backquotes is a command.
+std::string with_keywords(const std::string& sentence) {
+  static const std::set<std::string> kOfPython = {"as", "with", "in", "is", "from", "import", "for", "if", "not", "or"};
+  std::string result;
+  bool command = false;
+  for (std::size_t i = 0; i < sentence.size();) {
+    if (sentence[i] == '`') command = !command;
+    bool begins = !command && (i == 0 || std::strchr(" (:;,'", sentence[i - 1]) != nullptr);
+    bool output = begins && sentence.compare(i, 2, "-o") == 0 &&
+                  (i + 2 == sentence.size() || std::strchr(" ,;:)", sentence[i + 2]) != nullptr);
+    bool flag = begins && sentence.compare(i, 2, "--") == 0 && i + 2 < sentence.size() &&
+                std::islower(static_cast<unsigned char>(sentence[i + 2])) != 0;
+    if (!output && !flag) {
+      result += sentence[i++];
+      continue;
+    }
+    std::size_t end =
+        output ? i + 2 : std::min(sentence.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", i + 2), sentence.size());
+    std::string name = output ? "output" : sentence.substr(i + 2, end - i - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    result += name + (kOfPython.count(name) != 0 ? "_" : "");
+    i = end;
+    if (i >= sentence.size() || sentence[i] != ' ') continue;
+    std::size_t word_end = std::min(sentence.find_first_of(" ;:)'", i + 1), sentence.size());
+    std::string word = sentence.substr(i + 1, word_end - i - 1);
+    if (!may_be_value(word)) continue;
+    bool number = std::isdigit(static_cast<unsigned char>(word.back())) != 0 && word.find(',') == std::string::npos;
+    result += number ? "=" + word : "='" + word + "'";
+    i = word_end;
+  }
+  return result;
+}
+
 void raise(ErrorCode code, const char* sentence) {
   if (code == ErrorCode::interrupted) {
     PyErr_SetString(PyExc_KeyboardInterrupt, sentence);
@@ -121,7 +168,7 @@ void raise(ErrorCode code, const char* sentence) {
   }
   py::object type = py::module_::import("galvani.errors").attr(name_of(code));
   // What is no UTF-8 in a path is shown as '?'.
-  PyErr_SetString(type.ptr(), printable(sentence, kWholeText).c_str());
+  PyErr_SetString(type.ptr(), printable(with_keywords(sentence), kWholeText).c_str());
 }
 
 void set_log_level(const std::string& name) {

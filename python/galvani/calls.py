@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import queue
+import reprlib
 import threading
 from typing import Any, Callable, Iterator, Sequence, Union
 
@@ -22,6 +23,32 @@ Inputs = Any
 
 def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
+
+
+class _Short(reprlib.Repr):
+    """Long lists, texts and arrays in one line each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxdict = 6
+        self.maxlevel = 3
+        self.maxstring = self.maxother = 120
+        self.maxlong = 40
+
+    def repr_list(self, x: list[Any], level: int) -> str:
+        text = super().repr_list(x, level)
+        return f"{text[:-4]}... {len(x)} in all]" if len(x) > self.maxlist and text.endswith("...]") else text
+
+    def repr_ndarray(self, x: np.ndarray[Any, Any], level: int) -> str:
+        return f"array of {x.dtype} {x.shape}"
+
+
+class Result(dict[str, Any]):
+    """What a verb found: a dictionary that a notebook shows in short. dict(result) has all of it shown."""
+
+    def __repr__(self) -> str:
+        short = _Short()
+        return "{" + ",\n ".join(f"{key!r}: {short.repr(value)}" for key, value in self.items()) + "}"
 
 
 class _Words:
@@ -89,7 +116,7 @@ def call(verb: Sequence[str], positional: Sequence[str], several: Sequence[str],
     document, columns = _galvani.call_verb(words.words, words.networks, on_event)
     if columns:
         document.update(columns)
-    return document
+    return Result(document) if isinstance(document, dict) else document
 
 
 def events(verb: Callable[..., dict[str, Any]], *args: Any, **options: Any) -> Iterator[dict[str, Any]]:

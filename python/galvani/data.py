@@ -23,7 +23,7 @@ class Data:
     Data(images, labels)               arrays: images (N, C, H, W) uint8, or sounds (N, channels, length) int16
     Data(images, labels, name="mine")  the same under a name of its own, which records of campaigns then show
 
-    Arrays are not copied, so what they hold must not change while they are in use. A network takes labels as numbers
+    Arrays are not copied, so what they hold must not change while they are in use; pickled data have them with them. A network takes labels as numbers
     from 0, -1 where one is not known.
     """
 
@@ -43,14 +43,20 @@ class Data:
             if labels is not None or class_names or name is not None:
                 raise UsageError("labels, class_names and name are of arrays; a spec has its own")
             self.spec = os.fspath(source)
+            self._arrays: tuple[Any, ...] | None = None
             return
+        values = as_array(source, "inputs")
+        known = None if labels is None else as_array(labels, "labels")
+        self._arrays = (values, known, list(class_names), name, rate)
         given = name if name is not None else f"array-{os.getpid()}-{next(_numbers)}"
-        _galvani.lend_data(given, as_array(source, "inputs"), None if labels is None else as_array(labels, "labels"),
-                           list(class_names), rate)
+        _galvani.lend_data(given, values, known, list(class_names), rate)
         self.spec = f"memory:{given}"
         # Under a name of the user's own they stay: a campaign is gone on with by it.
         if name is None:
             weakref.finalize(self, _galvani.take_back_data, given)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_back, (self.spec if self._arrays is None else self._arrays, self._split)
 
     def _view(self) -> _galvani.DataView:
         if self._opened is None:
@@ -97,3 +103,10 @@ class Data:
 
     def __repr__(self) -> str:
         return f"Data({self.spec!r})"
+
+
+def _read_back(source: str | tuple[Any, ...], split: str) -> Data:
+    if isinstance(source, str):
+        return Data(source, split=split)
+    values, labels, class_names, name, rate = source
+    return Data(values, labels, class_names=class_names, name=name, rate=rate, split=split)

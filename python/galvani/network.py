@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from galvani import _galvani
 from galvani.arrays import as_array
-from galvani.errors import UsageError
+from galvani.errors import InputError, UsageError
 
 Path = str | os.PathLike[str]
 Floats = npt.NDArray[np.float32]
@@ -54,12 +54,15 @@ class Predictions:
 class Network:
     """A trained network, from ONNX or TorchScript.
 
-    network = Network.load("lenet5.onnx")
+    network = Network("lenet5.onnx")
     network = Network.from_torch(module, example)
+
+    It is pickled as its file and options, which must be there, unchanged, where it is read back.
     """
 
-    def __init__(self, core: _galvani.Network) -> None:
+    def _take(self, core: _galvani.Network, given: dict[str, Any]) -> None:
         self._core = core
+        self._given = given
         info = core.info()
         self.path: str = info["path"]
         self.format: str = info["format"]
@@ -69,8 +72,8 @@ class Network:
         self.parameters: int = info["parameters"]
         self.notes: list[str] = info["notes"]
 
-    @staticmethod
-    def load(
+    def __init__(
+        self,
         path: Path,
         *,
         range: str | None = None,
@@ -86,7 +89,7 @@ class Network:
         skip_broken: bool = False,
         micro_batch: int | None = None,
         unfused: bool = False,
-    ) -> Network:
+    ) -> None:
         """Loads an ONNX or TorchScript file. The options are those of every verb that runs a model: they say what the
         file does not (docs/models.md)."""
         texts = {"range": range, "mean": mean, "std": std, "channels": channels, "layout": layout, "input": input,
@@ -96,7 +99,17 @@ class Network:
         given["unfused"] = bool(unfused)
         if micro_batch is not None:
             given["micro_batch"] = int(micro_batch)
-        return Network(_galvani.Network.load(os.fspath(path), given, []))
+        self._take(_galvani.Network.load(os.fspath(path), given, []), given)
+
+    @staticmethod
+    def load(path: Path, **options: Any) -> Network:
+        """The same as Network(path, **options)."""
+        return Network(path, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._core.identity() != self.sha256:
+            raise UsageError(f"{self.path}: its weights are not those of the file any more; save it, and pickle what was saved")
+        return _read_back, (os.path.abspath(self.path), self._given, self.sha256)
 
     @staticmethod
     def from_torch(module: Any, example: Any, path: Path | None = None, **options: Any) -> Network:
@@ -191,7 +204,9 @@ class Network:
 
     def clone(self) -> Network:
         """An independent one in the same state."""
-        return Network(self._core.clone())
+        copy = Network.__new__(Network)
+        copy._take(self._core.clone(), self._given)
+        return copy
 
     def save(self, path: Path) -> None:
         """Writes it in the format it came in."""
@@ -199,3 +214,10 @@ class Network:
 
     def __repr__(self) -> str:
         return f"<galvani.Network {self.path}: {'x'.join(map(str, self.input_shape))} to {self.classes} classes>"
+
+
+def _read_back(path: str, given: dict[str, Any], sha256: str) -> Network:
+    network = Network(path, **given)
+    if network.sha256 != sha256:
+        raise InputError(f"{path}: is not the file of the network that was pickled any more; its content has changed")
+    return network

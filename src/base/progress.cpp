@@ -14,6 +14,7 @@ namespace galvani {
 namespace {
 
 std::atomic<bool> progress_enabled{true};
+std::atomic<int> passing{0};
 constexpr std::chrono::milliseconds kTerminalInterval{100};
 constexpr std::chrono::seconds kPlainInterval{10};
 constexpr int kBarWidth = 24;
@@ -72,6 +73,14 @@ void Progress::set_enabled(bool enabled) {
   progress_enabled = enabled;
 }
 
+Progress::Passing::Passing() {
+  ++passing;
+}
+
+Progress::Passing::~Passing() {
+  --passing;
+}
+
 void Progress::advance(std::int64_t by) {
   done_ += by;
   // The last line is finish()'s.
@@ -95,7 +104,9 @@ void Progress::draw(bool last) {
   drawn_ = Clock::now();
   if (!progress_enabled) return;
   double seconds = std::chrono::duration<double>(drawn_ - start_).count();
-  if (terminal_) {
+  if (terminal_ && last && passing > 0) {
+    std::fputs("\r\033[K", stderr);
+  } else if (terminal_) {
     int width = terminal_width(STDERR_FILENO);
     std::string bar = render(title_, done_, total_, unit_, seconds, note_, width > 0 ? width : kUsualWidth);
     std::fprintf(stderr, "\r\033[K%s%s", bar.c_str(), last ? "\n" : "");

@@ -273,6 +273,9 @@ TEST_F(CampaignTest, DamagedFoldersAreBadInput) {
             std::string::npos);
   fs::remove(folder_ / "cut/campaign.db");
   EXPECT_NE(testing::error_of([&] { CampaignReader reader(folder_ / "cut"); }).find("missing"), std::string::npos);
+  write_file(folder_ / "model.onnx", "");
+  EXPECT_NE(testing::error_of([&] { CampaignReader reader(folder_ / "model.onnx"); }).find("is a file, but a campaign"),
+            std::string::npos);
   EXPECT_NE(testing::error_of([&] { CampaignReader reader(folder_ / "nowhere"); }).find("no such folder"),
             std::string::npos);
 }

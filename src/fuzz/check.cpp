@@ -393,7 +393,7 @@ void add(CheckReport& all, CheckReport island, const fs::path& folder) {
 }  // namespace
 
 CheckReport check_campaign(const fs::path& folder, const CheckOptions& options) {
-  if (!fs::is_directory(folder)) bad_input("{}: there is no such folder", folder.string());
+  require_folder(folder);
   if (std::vector<fs::path> islands = islands_in(folder); !is_campaign(folder) && !islands.empty()) {
     CheckReport all;
     for (const fs::path& island : islands) add(all, check_campaign(island, options), island);

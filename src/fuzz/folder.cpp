@@ -215,6 +215,14 @@ void make_subfolders(const fs::path& folder) {
   make_folder(Staging(folder).folder());
 }
 
+void require_folder(const fs::path& folder) {
+  if (fs::is_directory(folder)) return;
+  std::error_code ignored;
+  if (fs::exists(folder, ignored))
+    bad_input("{}: is a file, but a campaign is the folder that fuzz or attack wrote", folder.string());
+  bad_input("{}: there is no such folder", folder.string());
+}
+
 void check_folder(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder, error)) return;

@@ -7,6 +7,9 @@
 
 namespace galvani {
 
+// Error(bad_input) unless it is a folder. A file may be a model, or a table of another verb.
+void require_folder(const std::filesystem::path& folder);
+
 // Held while a process works in the folder. Error(environment) if another one does, or the folder cannot be written.
 // What it made, file and folder, goes with it if nothing else came into the folder.
 class FolderLock {

@@ -90,7 +90,7 @@ std::vector<std::unique_ptr<Shard>> open_shards(const std::vector<fs::path>& fol
       shards.push_back(std::make_unique<Shard>(folder));
       continue;
     }
-    if (!fs::is_directory(folder)) bad_input("{}: there is no such folder", folder.string());
+    require_folder(folder);
     std::vector<fs::path> inside = islands_in(folder);
     if (inside.empty()) bad_usage("{}: is neither an island's folder nor one with islands in it", folder.string());
     for (const fs::path& island : inside) shards.push_back(std::make_unique<Shard>(island));

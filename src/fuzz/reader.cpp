@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "fuzz/folder.h"
 #include "fuzz/images.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
@@ -74,7 +75,7 @@ struct CampaignReader::Impl {
 };
 
 CampaignReader::CampaignReader(const fs::path& where) {
-  if (!fs::is_directory(where)) bad_input("{}: there is no such folder", where.string());
+  require_folder(where);
   bool islands = !is_campaign(where) && holds_campaign(where);
   fs::path folder = islands ? merged_view(where) : where;
   if (!fs::exists(folder / "campaign.toml"))

@@ -19,6 +19,7 @@ namespace {
 
 constexpr float kCloseCall = 1e-4F;
 constexpr std::int64_t kMicroBatchesPerChunk = 16;
+constexpr std::int64_t kMostToMatch = 4096;  // classes: a table of them takes 128 MiB
 
 // Three standard errors keep a handful of images from raising an alarm.
 double sampling_noise(std::int64_t images) {
@@ -111,7 +112,9 @@ void predict_stream(Network& network, const DataView& data, const std::string& t
 Scoring::Scoring(const Network& network, const Labelled& data)
     : labels_(data.labels),
       classes_(network.info().classes),
-      counts_(at::zeros({2, network.info().classes, network.info().classes + 1}, at::kLong)),
+      counts_(at::zeros(
+          {network.info().classes <= kMostToMatch ? 2 : 1, network.info().classes, network.info().classes + 1},
+          at::kLong)),
       class_names_(data.class_names) {
   if (!data.labelled()) bad_input("{}: has images without a label, so accuracy cannot be measured", data.name);
   check_labels(network, data);
@@ -119,7 +122,7 @@ Scoring::Scoring(const Network& network, const Labelled& data)
 
 void Scoring::add(const Predictions& predictions, std::int64_t first) {
   at::Tensor truth = labels_.narrow(0, first, predictions.labels.size(0));
-  at::Tensor half = held_out_rows(first, truth.size(0));
+  at::Tensor half = held_out_rows(first, truth.size(0)).clamp_max(counts_.size(0) - 1);
   at::Tensor cells = (half * classes_ + truth) * (classes_ + 1) + (predictions.labels - kNotANumber);
   counts_ += at::bincount(cells, {}, counts_.numel()).view(counts_.sizes());
   reexamined_ += predictions.reexamined;
@@ -130,7 +133,7 @@ Evaluation Scoring::result() const {
   at::Tensor both = counts_.sum(0);
   result.not_a_number = both.select(1, 0).contiguous();
   result.confusion = both.narrow(1, 1, classes_).contiguous();
-  result.held_out = counts_[1].narrow(1, 1, classes_).contiguous();
+  if (counts_.size(0) == 2) result.held_out = counts_[1].narrow(1, 1, classes_).contiguous();
   result.class_names = class_names_;
   result.images = both.sum().item<std::int64_t>();
   result.correct = result.confusion.diagonal().sum().item<std::int64_t>();

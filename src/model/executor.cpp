@@ -214,9 +214,16 @@ void Executor::find_taps() {
       // Named after the layer it follows, so that both formats of one network agree.
       auto upstream = tap_of.find(nearest_layer(node->input(0)));
       tap.name = upstream == tap_of.end() ? tap.op : taps_[upstream->second].name + "/" + tap.op;
+      if (upstream != tap_of.end() && !taps_[upstream->second].path.empty())
+        tap.path = taps_[upstream->second].path + "/" + tap.op;
       tap.axis = upstream == tap_of.end() ? kUnknownAxis : taps_[upstream->second].axis;
     } else {
       tap.name = name_of(node, match->weight);
+      // A module of nn.Sequential is called by its place alone.
+      if (tap.name.find_first_not_of("0123456789.") == std::string::npos) {
+        tap.path = tap.name;
+        tap.name = (tap.kind == TapKind::convolution ? "conv" : "dense") + tap.path;
+      }
       tap.axis = tap.kind == TapKind::convolution ? 0 : -1;
     }
     std::string unique = tap.name;

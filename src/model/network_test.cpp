@@ -37,6 +37,28 @@ TEST(Network, FindsLayersAndTheirNeurons) {
   EXPECT_NE(error_of([&] { network->select_taps("conv3"); }).find("did you mean 'conv"), std::string::npos);
 }
 
+TEST(Network, ModulesWithoutAWordAreCalledByKindAndNumber) {
+  onnx::TestGraph g;
+  g.input("x", {-1, 1, 4, 4});
+  g.weight("0.weight", at::ones({2, 1, 3, 3}));
+  g.node("Conv", {"x", "0.weight"}, {"c"}, "/0/Conv");
+  g.node("Relu", {"c"}, {"r"}, "/1/Relu");
+  onnx::TestGraph::set(g.node("Flatten", {"r"}, {"f"}), "axis", 1);
+  g.weight("3.0.weight", at::ones({5, 8}));
+  g.weight("3.0.bias", at::ones({5}));
+  onnx::TestGraph::set(g.node("Gemm", {"f", "3.0.weight", "3.0.bias"}, {"y"}, "/3/Gemm"), "transB", 1);
+  g.output("y");
+  Network::Options options;
+  options.execution = {2, false};
+  auto network = Network::from_onnx(g.bytes(), "sequential", options);
+  std::vector<std::string> names;
+  for (const Tap& tap : network->taps()) names.push_back(tap.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv0", "conv0/relu", "dense3.0"}));
+  for (const char* spec : {"conv0,conv0/relu,dense3.0", "0,0/relu,3.0", "conv*,3.0"})
+    EXPECT_EQ(network->select_taps(spec), (std::vector<int>{0, 1, 2})) << spec;
+  EXPECT_EQ(network->select_taps("0"), std::vector<int>{0});
+}
+
 TEST(Network, ActivationIsTheTapBeforeItRectified) {
   auto network = zoo_network("lenet5");
   Request request;

@@ -22,7 +22,7 @@ std::vector<int> Network::select_taps(std::string_view spec) const {
       const Tap& tap = all[i];
       bool layer = tap.kind != TapKind::activation;
       bool match = word == "all" || (word == "default" && layer) || (word == "relu" && !layer) || tap.name == word ||
-                   tap.node == word || ::fnmatch(word.c_str(), tap.name.c_str(), 0) == 0;
+                   tap.node == word || tap.path == word || ::fnmatch(word.c_str(), tap.name.c_str(), 0) == 0;
       if (match) chosen.insert(static_cast<int>(i));
       found = found || match;
     }

@@ -35,6 +35,8 @@ class CampaignTests : public TestSet {
                   : TestCounts{counters.valid, counters.faults, seeds.tried, seeds.broken};
   }
 
+  std::int64_t id(std::int64_t row) const override { return ids_[static_cast<std::size_t>(row)]; }
+
   TestRows fetch(const std::vector<std::int64_t>& rows) const override {
     std::vector<FaultRecord> faults;
     std::map<std::int64_t, at::Tensor> seeds;

@@ -29,13 +29,17 @@ std::vector<std::int64_t> drawn_tests(const TestSet& tests, std::int64_t most, s
   return rows;
 }
 
-void add_verdicts(Network& model, const TestRows& rows, TransferCell& cell) {
+void add_verdicts(Network& model, const TestRows& rows, const std::vector<std::int64_t>& ids, TransferCell& cell) {
   at::Tensor right = predict(model, rows.originals).labels == rows.labels;
   at::Tensor wrong = predict(model, rows.tests).labels != rows.labels;
   cell.tests += rows.tests.size(0);
   cell.right += right.sum().item<std::int64_t>();
   cell.wrong += wrong.sum().item<std::int64_t>();
-  cell.broken += right.logical_and(wrong).sum().item<std::int64_t>();
+  at::Tensor broken = right.logical_and(wrong);
+  cell.broken += broken.sum().item<std::int64_t>();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (broken.data_ptr<bool>()[i]) cell.broken_ids.push_back(ids[i]);
+  }
 }
 
 }  // namespace
@@ -86,9 +90,11 @@ Transfer measure_transfer(const std::vector<TransferSource>& sources, const std:
       auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
       auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), first + kTestsAtOnce));
       TestRows rows = source.tests->fetch({begin, end});
+      std::vector<std::int64_t> ids;
+      for (auto row = begin; row != end; ++row) ids.push_back(source.tests->id(*row));
       for (std::size_t m = 0; m < models.size(); ++m) {
         check_interrupt();
-        add_verdicts(*models[m], rows, row.cells[m]);
+        add_verdicts(*models[m], rows, ids, row.cells[m]);
         progress.advance(rows.tests.size(0));
       }
     }
@@ -114,9 +120,9 @@ Json as_json(const Transfer& transfer) {
     Json cells = Json::array();
     for (std::size_t m = 0; m < row.cells.size(); ++m) {
       const TransferCell& cell = row.cells[m];
-      Json one = {{"model", transfer.models[m]}, {"tests", cell.tests}, {"right", cell.right},
-                  {"broken", cell.broken},       {"wrong", cell.wrong}, {"own", cell.own},
-                  {"rate", number(cell.rate())}};
+      Json one = {{"model", transfer.models[m]}, {"tests", cell.tests},          {"right", cell.right},
+                  {"broken", cell.broken},       {"wrong", cell.wrong},          {"own", cell.own},
+                  {"rate", number(cell.rate())}, {"broken_ids", cell.broken_ids}};
       if (cell.right > 0) {
         ShareInterval interval = wilson_interval(cell.broken, cell.right);
         one["interval"] = {interval.low, interval.high};

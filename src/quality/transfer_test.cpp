@@ -44,6 +44,11 @@ TEST(Transfer, CountsWhatBreaksWhereTheOriginalIsRight) {
   at::Tensor wrong_b = predict(*b, tests.images).labels != labels;
   EXPECT_EQ(other.right, right_b.sum().item<std::int64_t>());
   EXPECT_EQ(other.wrong, wrong_b.sum().item<std::int64_t>());
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 60; ++i) {
+    if (right_b[i].item<bool>() && wrong_b[i].item<bool>()) ids.push_back(i);
+  }
+  EXPECT_EQ(other.broken_ids, ids);
   EXPECT_EQ(other.broken, right_b.logical_and(wrong_b).sum().item<std::int64_t>());
   Transfer some = measure_transfer({{"flipped", "", pairs.get()}}, {a.get()}, 20, 1);
   EXPECT_EQ(some.rows[0].cells[0].tests, 20);

@@ -16,7 +16,7 @@ std::string xml(const std::string& text) {
 }  // namespace
 
 std::string junit_xml(const JunitSuite& suite, const std::vector<Gate>& gates, const Figures& figures) {
-  std::size_t failures = 0;
+  std::size_t failures = 0, skipped = 0;
   std::string cases;
   for (const Gate& gate : gates) {
     bool met = gate.met(figures);
@@ -32,10 +32,21 @@ std::string junit_xml(const JunitSuite& suite, const std::vector<Gate>& gates, c
     for (const std::string& line : suite.details) cases += xml(line) + "\n";
     cases += "      </failure>\n    </testcase>\n";
   }
+  for (const JunitCase& one : suite.cases) {
+    failures += one.failure.empty() ? 0 : 1;
+    skipped += one.failure.empty() && !one.skipped.empty() ? 1 : 0;
+    cases += fmt::format(R"(    <testcase name="{}" classname="{}")", xml(one.name), xml(suite.subject));
+    if (!one.failure.empty()) {
+      cases += fmt::format("><failure message=\"{}\"/></testcase>\n", xml(one.failure));
+    } else {
+      cases += one.skipped.empty() ? "/>\n" : fmt::format("><skipped message=\"{}\"/></testcase>\n", xml(one.skipped));
+    }
+  }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"{}\" tests=\"{}\" "
-      "failures=\"{}\" errors=\"0\" time=\"{:.3f}\">\n{}  </testsuite>\n</testsuites>\n",
-      xml(suite.name), gates.size(), failures, suite.seconds, cases);
+      "failures=\"{}\" errors=\"0\"{} time=\"{:.3f}\">\n{}  </testsuite>\n</testsuites>\n",
+      xml(suite.name), gates.size() + suite.cases.size(), failures,
+      skipped > 0 ? fmt::format(" skipped=\"{}\"", skipped) : "", suite.seconds, cases);
 }
 
 std::vector<std::string> fault_lines(const CampaignReader& reader, std::int64_t most) {

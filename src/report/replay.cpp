@@ -75,6 +75,7 @@ void replay_chunk(const CampaignReader& reader, Network& network, const std::vec
     result.as_before += verdict->second == fault.predicted ? 1 : 0;
     result.not_a_number += verdict->second == kNotANumber ? 1 : 0;
     if (!fails) result.healed.push_back(fault.file);
+    result.each.push_back({fault.id, fault.seed, fault.file, fault.label, fault.predicted, verdict->second});
     if (seed_right != nullptr && (*seed_right)[fault.seed]) {
       ++result.seed_right;
       result.seed_right_fail += fails ? 1 : 0;

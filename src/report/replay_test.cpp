@@ -87,6 +87,17 @@ TEST_F(RunTest, AnotherModelIsAskedAboutTheSeedsToo) {
     ++right;
     right_fail += says(reader().image(fault)) != fault.label ? 1 : 0;
   }
+  std::vector<FaultRecord> faults = reader().faults();
+  ASSERT_EQ(replay.each.size(), faults.size());
+  std::int64_t failing = 0;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const ReplayedFault& now = replay.each[i];
+    EXPECT_EQ(now.id, faults[i].id);
+    EXPECT_EQ(now.before, faults[i].predicted);
+    EXPECT_EQ(now.now, predict(*other, reader().image(faults[i]).unsqueeze(0)).labels.item<std::int64_t>());
+    failing += now.fails() ? 1 : 0;
+  }
+  EXPECT_EQ(failing, replay.fail);
   EXPECT_EQ(replay.seed_right, right);
   EXPECT_EQ(replay.seed_right_fail, right_fail);
   auto small = make(7);
@@ -124,6 +135,14 @@ TEST_F(RunTest, ConditionsAsJunit) {
             "    <testcase name=\"not faults&gt;0\" classname=\"run\" time=\"1.500\">\n"
             "      <failure message=\"faults&gt;0: it is 3\">\none &amp; two\n      </failure>\n    </testcase>\n"
             "    <testcase name=\"not oi&lt;0.5\" classname=\"run\" time=\"1.500\"/>\n"
+            "  </testsuite>\n</testsuites>\n");
+  text = junit_xml({"s", "run", 0, {}, {{"0", "", ""}, {"1 <", "wrong &", ""}, {"2", "", "before"}}}, {}, figures);
+  EXPECT_EQ(text,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+            "  <testsuite name=\"s\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\" time=\"0.000\">\n"
+            "    <testcase name=\"0\" classname=\"run\"/>\n"
+            "    <testcase name=\"1 &lt;\" classname=\"run\"><failure message=\"wrong &amp;\"/></testcase>\n"
+            "    <testcase name=\"2\" classname=\"run\"><skipped message=\"before\"/></testcase>\n"
             "  </testsuite>\n</testsuites>\n");
   std::vector<std::string> lines = fault_lines(reader(), 3);
   ASSERT_EQ(lines.size(), 3U);

@@ -1422,6 +1422,16 @@ def _(w):
                  (True, stats["faults"], stats["faults"], stats["faults"]), "the replay")
     other = json.loads(w.done("replay", "all-run", "--model", "one.onnx", "--json").out)
     expect(not other["same_model"] and 0 < other["transfer_rate"] <= 1, str(other))
+    expect_equal([len(other["failing"]), len(other["failing"]) + len(other["fixed"])], [other["fail"], stats["faults"]], "the lists of faults")
+    expect(other["fixed"] and replay["fixed"] == [] and len(replay["failing"]) == stats["faults"], str(other["fixed"]))
+    w.done("replay", "all-run", "--model", "one.onnx", "--fixed", "--junit", "replay.xml")
+    fixed = [line for line in w.done("replay", "all-run", "--model", "one.onnx", "--fixed").out.splitlines() if line.startswith("fixed: ")]
+    with sqlite3.connect(f"file:{w / 'all-run' / 'campaign.db'}?mode=ro", uri=True) as database:
+        files = dict(database.execute("SELECT id, file FROM faults"))
+    expect_equal([re.match(r"fixed: (\S+): .* was taken for \d+$", line)[1] for line in fixed], [files[i] for i in other["fixed"]], "what is fixed")
+    cases = xml.etree.ElementTree.parse(w / "replay.xml").getroot().findall(".//testcase")
+    expect_equal([int(case.get("name").split()[1]) for case in cases[1:] if case.find("failure") is not None], other["failing"], "the tests that fail")
+    w.refused(2, "replay", "all-run", "--fixed", names="--model")
     w.done("export", "all-run", "--to", "csv", "-o", "faults.csv")
     rows = list(csv.DictReader((w / "faults.csv").open()))
     expect_equal(len(rows), stats["faults"], "the exported rows")
@@ -2132,6 +2142,15 @@ def _(w):
     expect_equal(w.run(*command, "--fail-if", "negative-flips>0", "--junit", "diff.xml").code, 1, "the exit code")
     failure = xml.etree.ElementTree.parse(w / "diff.xml").getroot().find(".//failure")
     expect("newly wrong" in failure.text, failure.text)
+    # Every input is a test, too, whatever is asked; without a condition nothing fails but what is newly wrong.
+    w.done(*command, "--junit", "inputs.xml", "-o", "inputs.csv")
+    rows = list(csv.DictReader((w / "inputs.csv").open()))
+    suite = xml.etree.ElementTree.parse(w / "inputs.xml").getroot().find("testsuite")
+    kinds = {case.get("name"): [part.tag for part in case] for case in suite.findall("testcase")[1:]}
+    wanted = {row["input"]: ["failure"] if row["label"] == row["old"] != row["new"] else ["skipped"] if row["new"] != row["label"] else [] for row in rows}
+    expect_equal(kinds, wanted, "the tests")
+    expect_equal([int(suite.get(name)) for name in ("tests", "failures", "skipped")],
+                 [len(rows) + 1, 1 + list(wanted.values()).count(["failure"]), list(wanted.values()).count(["skipped"])], "their numbers")
     w.done(*command, "--fail-if", "negative-flips>99%")
     w.refused(2, *command, "--fail-if", "negative-flip>1%", names="did you mean 'negative-flips'")
     w.refused(3, "diff", "eight.onnx", "./no-such.onnx", *TEST, "-q", names="no-such.onnx")
@@ -2734,6 +2753,17 @@ def _(w):
             expect(len(widest) <= columns, f"{len(widest)} of {columns}: {widest!r}")
     expect_equal(collections.Counter(on_terminal(w, 60, "fuzz", "--list").split())["Revisiting"], whole.split().count("Revisiting"),
                  "the words that wrap")
+
+
+@check("bars of training leave no line in its table")
+def _(w):
+    text = on_terminal(w, 100, "train", "lenet1", "--data", "digits:train[0:4000]", "--test", "digits:test[0:2000]", "--epochs", 2, "-o", "table.onnx")
+    if text is None:
+        return
+    expect("epoch 1/2 [" in text, "no bar was drawn")
+    rows = [line.split("\r")[-1].replace("\x1b[K", "") for line in text.split("\n")]
+    expect_equal([row.split()[0] for row in rows if row.split() and row.split()[0].isdigit()], ["1", "2"], "the rows")
+    expect(not any("[#" in row for row in rows), f"a bar stays: {rows}")
 
 
 @check("colour is as the environment says")
@@ -3642,6 +3672,7 @@ def _(w):
     expect(matrix[0][0]["own"] and matrix[1][1]["own"] and not matrix[0][1]["own"], "whose they are")
     for row in matrix:
         for cell in row:
+            expect_equal(len(set(cell["broken_ids"])), cell["broken"], "the ids")
             expect(cell["broken"] <= cell["right"] <= cell["tests"] and cell["broken"] <= cell["wrong"], str(cell))
     quality = json.loads(w.done("quality", "one.onnx", "--tests", "to-transfer", "--metrics", "mr", "--json").out)
     expect_equal([matrix[0][1]["tests"], matrix[0][1]["wrong"]], [quality["tests"], quality["misclassified"]], "what quality says")

@@ -1,8 +1,11 @@
 """Networks and arrays: what is computed, what is not copied, what is refused."""
 import gc
+import json
 import multiprocessing
 import os
+import pickle
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -28,6 +31,10 @@ def error_of_lent(images):
 
 def predicted_by(path, images):
     return galvani.Network.load(path).predict(images).predicted
+
+
+def predicted_labels(network, data):
+    return network.predict(data).predicted, data.labels, data.class_names
 
 
 def peak():
@@ -154,7 +161,7 @@ class Networks(Case):
         self.refuses(galvani.UsageError, "mean", lambda: galvani.Network.load("eight.onnx", mean="red"))
         self.refuses(galvani.UsageError, "criterion", lambda: galvani.cover("eight.onnx", data="digits[0:9]", criteria="x"))
         self.refuses(galvani.UsageError, "type", lambda: galvani.cover("eight.onnx", data="digits[0:9]", criteria=object()))
-        self.refuses(galvani.UsageError, "--top", lambda: galvani.select("eight.onnx", data="digits[0:9]", top=-1))
+        self.refuses(galvani.UsageError, "top", lambda: galvani.select("eight.onnx", data="digits[0:9]", top=-1))
         self.refuses(galvani.UsageError, "empty", lambda: galvani.cover("eight.onnx", data=""))
         self.refuses(galvani.UsageError, "character", lambda: galvani.cover("eight.onnx", data="a\0b"))
 
@@ -259,6 +266,63 @@ class Networks(Case):
         np.testing.assert_array_equal(data[[-1, 0]], images[[-1, 0]])
         network = galvani.Network.load("one.onnx")
         np.testing.assert_array_equal(network.predict(data).logits, network.predict(images).logits)
+
+    def test_a_network_is_made_by_its_path(self):
+        images, _ = digits(4)
+        network = galvani.Network("one.onnx", mean="0.5", label_shift=1)
+        loaded = galvani.Network.load("one.onnx", mean="0.5")
+        np.testing.assert_array_equal(network.predict(images).logits, loaded.predict(images).logits)
+        self.assertIn("mean 0.5", network.preprocessing)
+        self.refuses(galvani.InputError, "gone.onnx", lambda: galvani.Network("gone.onnx"))
+
+    def test_networks_and_data_are_pickled(self):
+        images, labels = digits(6)
+        network = galvani.Network("one.onnx", mean="0.5")
+        again = pickle.loads(pickle.dumps(network))
+        np.testing.assert_array_equal(again.predict(images).logits, network.predict(images).logits)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            found = pool.apply_async(predicted_labels, (network, galvani.Data(images, labels, class_names=list("abcdefghij"))))
+            said, known, names = found.get(timeout=60)
+        np.testing.assert_array_equal(said, network.predict(images).predicted)
+        np.testing.assert_array_equal(known, labels)
+        self.assertEqual(names, list("abcdefghij"))
+        spec = pickle.loads(pickle.dumps(galvani.Data("digits[0:7]", split="train")))
+        np.testing.assert_array_equal(spec[:], galvani.Data("digits:train[0:7]")[:])
+        named = galvani.Data(images, name="mine")
+        self.assertEqual(pickle.loads(pickle.dumps(named)).spec, "memory:mine")
+        changed = network.clone()
+        first = changed.parameter_names[0]
+        changed.set_parameter(first, np.zeros_like(changed.parameter(first)))
+        self.refuses(galvani.UsageError, "save it", lambda: pickle.dumps(changed))
+        kept = pickle.dumps(network)
+        shutil.copy("eight.onnx", "one.onnx")
+        self.refuses(galvani.InputError, "its content has changed", lambda: pickle.loads(kept))
+
+    def test_errors_name_keywords(self):
+        images, _ = digits(2)
+        for words, work in (
+            ("mean is 'x'", lambda: galvani.Network("one.onnx", mean="x")),
+            ("resize='fit'", lambda: galvani.predict("one.onnx", data=np.zeros((2, 1, 9, 9), np.uint8))),
+            ("label_shift is 'one'", lambda: galvani.predict("one.onnx", data="digits[0:9]", label_shift="one")),
+            ("labels='model'", lambda: galvani.fuzz("one.onnx", data=images, output="x", iterations=1)),
+            ("output", lambda: galvani.fuzz()),
+        ):
+            with self.assertRaises(galvani.Error, msg=words) as caught:
+                work()
+            self.assertIn(words, str(caught.exception))
+            self.assertNotRegex(str(caught.exception), "(^|[ (])--?[a-z]")
+
+    def test_results_are_short_to_look_at(self):
+        result = galvani.predict("one.onnx", data="digits:test[0:200]")
+        text = repr(result)
+        self.assertLess(len(text), 1500)
+        self.assertIn("'predicted': array of int64 (200,)", text)
+        self.assertIn(f"'accuracy': {result['accuracy']!r}", text)
+        covered = galvani.cover("one.onnx", data="digits:test[0:200]", criteria="nc")
+        self.assertLess(len(repr(covered)), 4000)
+        self.assertIsInstance(covered, dict)
+        self.assertEqual(json.loads(json.dumps(covered)), covered)
+        self.assertEqual(repr(galvani.calls.Result(list=list(range(100)))), "{'list': [0, 1, 2, 3, 4, 5, ... 100 in all]}")
 
     def test_a_forked_process_says_why_it_cannot_work(self):
         network = galvani.Network.load("one.onnx")

@@ -21,6 +21,15 @@ class Progress {
 
   static void set_enabled(bool enabled);  // --quiet and --json turn it off
 
+  // While one lives, bars that are finished leave no line on a terminal: they stand between the rows of a table.
+  class Passing {
+   public:
+    Passing();
+    ~Passing();
+    Passing(const Passing&) = delete;
+    Passing& operator=(const Passing&) = delete;
+  };
+
   // The bar as text, for `width` columns; pure, so that it can be tested.
   static std::string render(const std::string& title, std::int64_t done, std::int64_t total, const std::string& unit,
                             double seconds, const std::string& note, int width);

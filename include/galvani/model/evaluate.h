@@ -52,8 +52,8 @@ struct Evaluation {
   std::int64_t images = 0;
   std::int64_t correct = 0;
   double accuracy = 0;
-  at::Tensor confusion;                  // [classes, classes] int64: row true, column predicted
-  at::Tensor held_out;                   // [classes, classes] int64: the same of half of the inputs, see label_fit.h
+  at::Tensor confusion;  // [classes, classes] int64: row true, column predicted
+  at::Tensor held_out;   // [classes, classes] int64: of half of the inputs (label_fit.h); undefined: too many classes
   at::Tensor not_a_number;               // [classes] int64: inputs of each class that have no predicted one
   std::vector<std::string> class_names;  // the data's; may be empty
   std::int64_t reexamined = 0;
@@ -70,7 +70,7 @@ class Scoring {
  private:
   at::Tensor labels_;
   std::int64_t classes_;
-  at::Tensor counts_;  // [2, classes, 1 + classes]: of each half: row true, column kNotANumber or predicted
+  at::Tensor counts_;  // [1 or 2, classes, 1 + classes]: of each half: row true, column kNotANumber or predicted
   std::vector<std::string> class_names_;
   std::int64_t reexamined_ = 0;
 };

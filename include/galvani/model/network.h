@@ -21,7 +21,8 @@ const char* to_string(TapKind kind);
 
 // A place in the network that can be observed and masked.
 struct Tap {
-  std::string name;  // "layer1.0.conv1", "fc", "conv1/relu"
+  std::string name;  // "layer1.0.conv1", "fc", "conv1/relu"; "conv0" of a module that has but a number
+  std::string path;  // that number, "0" or "0/relu", by which it can be selected, too; empty: as the name
   TapKind kind;
   std::string op;                   // "conv2d", "linear", "relu"
   std::string node;                 // the ONNX node's name; empty for TorchScript

@@ -30,6 +30,8 @@ class TestSet {
   const std::vector<std::int64_t>& groups() const { return groups_; }
   std::int64_t size() const { return static_cast<std::int64_t>(groups_.size()); }
 
+  // What a test is called where it came from: a fault's id, or its row.
+  virtual std::int64_t id(std::int64_t row) const { return row; }
   // What is known of this model on more tests than there are here; nothing of any other.
   virtual std::optional<TestCounts> counts(const Network& network) const { return std::nullopt; }
   // Error(bad_input) if a file of one is gone or damaged.

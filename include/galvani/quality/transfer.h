@@ -15,10 +15,11 @@ namespace galvani {
 // One set of tests on one model.
 struct TransferCell {
   std::int64_t tests = 0;
-  std::int64_t right = 0;   // tests whose original the model gets right
-  std::int64_t broken = 0;  // of those, tests that it gets wrong
-  std::int64_t wrong = 0;   // tests that it gets wrong, whatever it makes of the original
-  bool own = false;         // the tests were found with this model
+  std::int64_t right = 0;                     // tests whose original the model gets right
+  std::int64_t broken = 0;                    // of those, tests that it gets wrong
+  std::int64_t wrong = 0;                     // tests that it gets wrong, whatever it makes of the original
+  bool own = false;                           // the tests were found with this model
+  std::vector<std::int64_t> broken_ids = {};  // which they are: TestSet::id
 
   double rate() const;  // broken / right; not a number if nothing is right
 };

@@ -15,6 +15,17 @@ namespace galvani {
 // The network a campaign was run on, loaded as it was then; Error(bad_input) if its file is gone or has changed.
 std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record);
 
+// One fault as it is judged now.
+struct ReplayedFault {
+  std::int64_t id = 0;
+  std::int64_t seed = 0;
+  std::string file;
+  std::int64_t label = 0;
+  std::int64_t before = 0;  // what it was taken for
+  std::int64_t now = 0;
+  bool fails() const { return now != label; }
+};
+
 struct Replay {
   bool same_model = true;  // the one the faults were found with
   std::int64_t faults = 0;
@@ -25,6 +36,7 @@ struct Replay {
   std::int64_t seed_right_fail = 0;
   std::vector<std::string> unreadable;  // a sentence each
   std::vector<std::string> healed;      // files of faults that do not fail
+  std::vector<ReplayedFault> each;      // those that could be read, by id
 
   // Every file was read and, by the model they were found with, every fault fails again.
   bool good() const { return unreadable.empty() && (!same_model || healed.empty()); }

@@ -22,6 +22,7 @@ class Loop {
       : trainer_(trainer), state_(trainer.state()), plan_(plan), live_(std::move(live)) {}
 
   bool run(Clock::time_point& epoch_began) {
+    Progress::Passing no_bar_stays;
     bool resumed = resume();
     if (resumed && plan_.resumed) plan_.resumed();
     try {

@@ -371,6 +371,11 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
     common.give(j);
   } else {
     say("{}", summary_text(reader, summary));
+    std::int64_t files = reader.record().settings.keep_files;
+    if (files > 0 && summary.counters.distinct_faults > files)
+      say("\nfiles of {} of {} distinct faults are in {}/faults; `galvani export {} --to folder -o FOLDER` writes "
+          "all\n",
+          format_count(files), format_count(summary.counters.distinct_faults), flags.folder, flags.folder);
     say("\nin {}; see it again with `galvani stats {}`, check it with `galvani replay {}`\n", flags.folder,
         flags.folder, flags.folder);
   }

@@ -188,7 +188,7 @@ struct Campaign::Impl {
   }
 
   void open_store() {
-    store.emplace(folder);
+    store.emplace(folder, record.settings.keep_files);
     snapshots.emplace(folder, record.identity());
     remember_seeds();
   }

@@ -11,6 +11,7 @@
 #include "fuzz/testing_campaign.h"
 #include "galvani/base/files.h"
 #include "galvani/base/parallel.h"
+#include "galvani/fuzz/check.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/fuzz/scheduler.h"
 #include "galvani/fuzz/summary.h"
@@ -108,6 +109,51 @@ TEST_F(CampaignTest, TheNumberOfThreadsChangesNothing) {
   other.seed = 12;
   run("other", 5, other);
   EXPECT_NE(dump("other"), expected) << "another seed is another campaign";
+}
+
+TEST_F(CampaignTest, FaultsBeyondTheFilesAreInTheStore) {
+  CampaignSettings settings = testing::small_settings();
+  run("all", 6, settings);
+  settings.keep_files = 7;
+  run("some", 6, settings);
+  run_and_kill("some-killed", 2, settings);
+  run("some-killed", 6, settings);
+  EXPECT_EQ(dump("some-killed"), dump("some"));
+  CampaignReader all(folder_ / "all"), some(folder_ / "some");
+  std::vector<FaultRecord> faults = all.faults(), others = some.faults();
+  ASSERT_EQ(faults.size(), others.size());
+  std::int64_t distinct = 0, shared_in_store = 0;
+  for (std::size_t i = 0; i < faults.size(); ++i) {
+    const FaultRecord& fault = others[i];
+    EXPECT_EQ(fault.sha256, faults[i].sha256);
+    EXPECT_TRUE(at::equal(some.image(fault), all.image(faults[i]))) << fault.id;
+    bool has_file = fs::exists(folder_ / "some" / fault.file);
+    if (fault.distinct) EXPECT_EQ(has_file, ++distinct <= 7) << "the first ones have a file";
+    shared_in_store += !fault.distinct && !has_file ? 1 : 0;
+  }
+  EXPECT_GT(distinct, 7);
+  EXPECT_GT(shared_in_store, 0) << "the subject shows nothing of faults that share an image";
+  EXPECT_TRUE(check_campaign(folder_ / "some").sound());
+  // Going on takes nothing for lost, and no file is added.
+  run("some", 8, settings);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "some/faults"), {}), 7);
+  settings.keep_files = 8;
+  EXPECT_NE(testing::error_of([&] { run("some", 9, settings); }).find("keep-files is 7"), std::string::npos);
+  // An image that was changed in the store is found.
+  {
+    Database database(folder_ / "some/campaign.db", Database::Mode::write);
+    database.execute(
+        "UPDATE fault_images SET image = (SELECT image FROM seeds WHERE id = 1) WHERE id = (SELECT max(id) FROM "
+        "fault_images)");
+    database.execute("INSERT INTO fault_images VALUES(1000000, x'00')");
+  }
+  CheckReport report = check_campaign(folder_ / "some");
+  auto named = [&](const char* words) {
+    return std::any_of(report.damage.begin(), report.damage.end(),
+                       [&](const std::string& text) { return text.find(words) != std::string::npos; });
+  };
+  EXPECT_TRUE(named("image of fault") && named("holds other pixels")) << report.damage.size();
+  EXPECT_TRUE(named("1 row of fault_images belong to no fault"));
 }
 
 TEST_F(CampaignTest, KilledAndGoneOnWithIsTheSame) {

@@ -12,6 +12,7 @@
 
 #include "fuzz/chain.h"
 #include "fuzz/fault_files.h"
+#include "fuzz/fault_images.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
 #include "fuzz/loose_ends.h"
@@ -24,6 +25,7 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/data/image.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/islands.h"
@@ -83,6 +85,7 @@ class Checker {
         database_(store_.database()),
         file_((folder_ / "campaign.db").string()) {
     check_schema(database_, file_);
+    fault_images_ = std::make_unique<FaultImages>(database_);
   }
 
   CheckReport run() {
@@ -205,7 +208,7 @@ class Checker {
         if (!fault.distinct && damaged_files_.count(fault.file) != 0)
           problems[i] = fmt::format("{} shares {}, which is damaged", row_name("fault", fault.id), fault.file);
         if (fault.distinct) {
-          files_.insert(fault.file);
+          if (!fault_images_->find(fault)) files_.insert(fault.file);
           if (!problems[i].empty()) damaged_files_.insert(fault.file);
         }
       }
@@ -279,8 +282,9 @@ class Checker {
     fs::path staged = fs::path("state") / "new" / fs::path(fault.file).filename();
     bool moved = fs::exists(fs::symlink_status(folder_ / fault.file)) || !fs::exists(folder_ / staged);
     fs::path place = moved ? fs::path(fault.file) : staged;
-    std::string png = fault_bytes(folder_, fault, place, type_);
-    std::string path = (folder_ / place).string();
+    std::optional<std::string> stored = fault_images_->find(fault);
+    std::string png = stored ? *stored : fault_bytes(folder_, fault, place, type_);
+    std::string path = stored ? row_name("image of fault", fault.id) : (folder_ / place).string();
     if (fault.distinct) {
       at::Tensor image = verified_input(png, type_, fault.sha256, path);
       if (same_encoder_ && png != encode_mutant(image.data_ptr(), type_))
@@ -307,6 +311,8 @@ class Checker {
   // --- files
 
   void stray_files() {
+    if (std::int64_t lone = fault_images_->without_fault(); lone > 0)
+      damage_.push_back(fmt::format("{}: {} of fault_images belong to no fault", file_, counted(lone, "row")));
     std::int64_t left = 0;
     std::error_code error;
     fs::directory_iterator all(folder_ / "faults", error);
@@ -365,6 +371,7 @@ class Checker {
   CampaignRecord record_;
   StillStore store_;
   Database& database_;
+  std::unique_ptr<FaultImages> fault_images_;
   std::string file_;
   SampleType type_;
   bool same_encoder_ = false;

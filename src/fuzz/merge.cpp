@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "fuzz/chain.h"
+#include "fuzz/fault_images.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
 #include "fuzz/loose_ends.h"
@@ -45,6 +46,7 @@ struct Shard {
     island = parse_island(record.settings.island);
     // All that is read from here on is of the same moment, also while the island goes on.
     database.execute("BEGIN");
+    fault_images = std::make_unique<FaultImages>(database);
     Statement last(database, "SELECT max(batch) FROM batches");
     batches = last.step() ? last.integer(0) : 0;
   }
@@ -67,6 +69,7 @@ struct Shard {
   }
   // A file may be on its way to its place.
   std::string fault_file_bytes(const FaultRecord& fault, const SampleType& type) const {
+    if (std::optional<std::string> stored = fault_images->find(fault)) return *stored;
     fs::path staged = fs::path("state") / "new" / fs::path(fault.file).filename();
     bool moving = !fs::exists(folder / fault.file) && fs::exists(folder / staged);
     return fault_bytes(folder, fault, moving ? staged : fs::path(fault.file), type);
@@ -76,6 +79,7 @@ struct Shard {
   std::string file;
   CampaignRecord record;
   Database database;
+  std::unique_ptr<FaultImages> fault_images;
   Island island;
   std::int64_t batches = 0;
   CampaignCounters counters;                           // of the last batch that was read
@@ -152,7 +156,7 @@ class Merger {
     if (fs::exists(stored_profile(shards_.front()->folder)))
       fs::copy_file(stored_profile(shards_.front()->folder), stored_profile(folder_));
     begin();
-    Store store(folder_);
+    Store store(folder_, shards_.front()->record.settings.keep_files);
     std::int64_t last = 0;
     for (const auto& shard : shards_) last = std::max(last, shard->batches);
     Progress progress("merging", last, "batches");

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "fuzz/fault_images.h"
 #include "fuzz/folder.h"
 #include "fuzz/images.h"
 #include "fuzz/rows.h"
@@ -60,7 +61,8 @@ struct CampaignReader::Impl {
       : opened(std::move(given)),
         folder(where),
         record(std::move(stated)),
-        database(where / "campaign.db", Database::Mode::read) {
+        database(where / "campaign.db", Database::Mode::read),
+        fault_images(database) {
     check_schema(database, (folder / "campaign.db").string());
     check_identity(database, record, (folder / "campaign.toml").string());
     Statement rows(database, "SELECT label, name FROM classes");
@@ -71,6 +73,7 @@ struct CampaignReader::Impl {
   fs::path folder;
   CampaignRecord record;
   mutable Database database;
+  FaultImages fault_images;
   std::map<std::int64_t, std::string> class_names;
 };
 
@@ -303,7 +306,8 @@ at::Tensor CampaignReader::image(std::int64_t id) const {
 
 at::Tensor CampaignReader::image(const FaultRecord& fault) const {
   QuietDecoders quiet;
-  return verified_input(fault_bytes(folder(), fault, fault.file, type()), type(), fault.sha256,
+  std::optional<std::string> stored = impl_->fault_images.find(fault);
+  return verified_input(stored ? *stored : fault_bytes(folder(), fault, fault.file, type()), type(), fault.sha256,
                         (folder() / fault.file).string());
 }
 

@@ -55,7 +55,7 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("galvani", "version", r.version, kNo);
   for_each_setting(r.settings, [&](const SettingInfo& info, auto& value) {
     std::string_view name = info.name;
-    bool added = name == "labels" || name == "island" || name == "exchange";
+    bool added = name == "labels" || name == "island" || name == "exchange" || name == "keep-files";
     bool later = added || name == "absorb" || name == "wrong-seeds";
     if (newest || (name != "generator" && !later)) {
       visit("settings", info.name, value, added ? Matters::added : kYes);

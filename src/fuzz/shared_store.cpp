@@ -48,8 +48,8 @@ void shared_images(const std::function<void(const SeenRow&)>& read, const SeenRo
 
 }  // namespace
 
-SharedStore::SharedStore(const std::filesystem::path& folder) {
-  if (leads()) store_.emplace(folder);
+SharedStore::SharedStore(const std::filesystem::path& folder, std::int64_t keep_files) {
+  if (leads()) store_.emplace(folder, keep_files);
 }
 
 Store& SharedStore::own() {

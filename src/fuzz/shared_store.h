@@ -16,7 +16,7 @@ namespace galvani {
 // As Store; calls that return something are collective.
 class SharedStore {
  public:
-  explicit SharedStore(const std::filesystem::path& folder);
+  SharedStore(const std::filesystem::path& folder, std::int64_t keep_files);
 
   // By the first process alone; the others do nothing. Begins to add; every other call waits for the end of it and
   // fails if it failed.

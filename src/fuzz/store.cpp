@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "fuzz/chain.h"
+#include "fuzz/fault_images.h"
 #include "fuzz/rows.h"
 #include "fuzz/schema.h"
 #include "galvani/base/error.h"
@@ -51,10 +52,11 @@ void add_row(Statement& statement, const WithImage<Record>& row) {
 
 }  // namespace
 
-Store::Store(const fs::path& folder)
+Store::Store(const fs::path& folder, std::int64_t keep_files)
     : files_(folder),
       file_((folder / "campaign.db").string()),
       database_(open_newest(folder, file_)),
+      files_left_(keep_files == 0 ? -1 : std::max<std::int64_t>(0, keep_files - distinct_faults())),
       chain_(read_chain(database_, last_batch())),
       add_input_(database_, insert_into<InputRecord>("inputs", "image")),
       add_fault_(database_, insert_into<FaultRecord>("faults")),
@@ -66,7 +68,13 @@ Store::Store(const fs::path& folder)
                  "UPDATE classes SET mutants = ?, valid = ?, kept = ?, faults = ?, kept_faults = ? WHERE label = ?"),
       input_image_(database_, "SELECT image FROM inputs WHERE id = ?"),
       seed_image_(database_, "SELECT image FROM seeds WHERE id = ?") {
+  if (keep_files > 0) FaultImages::create_table(database_);
   settle_files();
+}
+
+std::int64_t Store::distinct_faults() {
+  Statement row(database_, "SELECT count(*) FROM faults WHERE is_distinct = 1");
+  return row.step() ? row.integer(0) : 0;
 }
 
 void Store::settle_files() {
@@ -104,10 +112,16 @@ void Store::create(const fs::path& folder, const Beginning& beginning) {
 
 void Store::add(const BatchRecord& batch, const Yields& yields, const std::vector<std::int64_t>& pick_counts,
                 double seconds) {
+  std::vector<std::size_t> with_file, without;
+  for (std::size_t i = 0; i < batch.faults.size(); ++i) {
+    if (batch.fault_images[i].empty()) continue;
+    bool file = files_left_ < 0 || static_cast<std::int64_t>(with_file.size()) < files_left_;
+    (file ? with_file : without).push_back(i);
+  }
   auto for_each_file = [&](const auto& work) {
-    workers().run(static_cast<std::int64_t>(batch.faults.size()), [&](std::int64_t index, int) {
-      auto i = static_cast<std::size_t>(index);
-      if (!batch.fault_images[i].empty()) work(batch.faults[i], batch.fault_images[i]);
+    workers().run(static_cast<std::int64_t>(with_file.size()), [&](std::int64_t index, int) {
+      std::size_t i = with_file[static_cast<std::size_t>(index)];
+      work(batch.faults[i], batch.fault_images[i]);
     });
   };
   for_each_file([&](const FaultRecord& fault, const std::string& png) { files_.stage(fault, png); });
@@ -115,6 +129,10 @@ void Store::add(const BatchRecord& batch, const Yields& yields, const std::vecto
   Transaction transaction(database_);
   for (const NewInput& input : batch.inputs) add_row(add_input_, input);
   for (const FaultRecord& fault : batch.faults) add_row(add_fault_, fault);
+  if (!without.empty()) {
+    Statement add_image(database_, "INSERT INTO fault_images VALUES(?, ?)");
+    for (std::size_t i : without) add_image.run(batch.faults[i].id, Statement::Blob{batch.fault_images[i]});
+  }
   for (std::size_t i = 0; i < batch.picks.size(); ++i) add_pick_.run(batch.picks[i], pick_counts[i]);
   for (const YieldRecord& y : yields.kinds) {
     if (y.mutants > 0) add_kind_.run(y.name, y.mutants, y.valid, y.kept, y.faults, y.kept_faults);
@@ -128,6 +146,7 @@ void Store::add(const BatchRecord& batch, const Yields& yields, const std::vecto
   add_clock_.run(batch.counters.batches, seconds);
   transaction.commit();
   chain_ = std::move(chain);
+  if (files_left_ > 0) files_left_ -= static_cast<std::int64_t>(with_file.size());
   for_each_file([&](const FaultRecord& fault, const std::string&) { files_.place(fault); });
 }
 
@@ -222,9 +241,10 @@ std::vector<FaultRecord> Store::lost_files() {
   std::vector<FaultRecord> result;
   Statement rows(database_, "SELECT " + columns<FaultRecord>() + " FROM faults WHERE is_distinct = 1 ORDER BY id");
   FaultRecord fault;
+  FaultImages images(database_);
   while (rows.step()) {
     read_row(rows, fault);
-    if (files_.lost(fault)) result.push_back(fault);
+    if (files_.lost(fault) && !images.find(fault)) result.push_back(fault);
   }
   return result;
 }

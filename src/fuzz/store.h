@@ -19,7 +19,8 @@ namespace galvani {
 class Store {
  public:
   // Opens what is in a folder, and brings to its end what a process that was killed had begun.
-  explicit Store(const std::filesystem::path& folder);
+  // `keep_files`: as in CampaignSettings.
+  explicit Store(const std::filesystem::path& folder, std::int64_t keep_files = 0);
   // A new one with everything known before the first batch, in one transaction.
   static void create(const std::filesystem::path& folder, const Beginning& beginning);
 
@@ -59,11 +60,13 @@ class Store {
 
  private:
   void settle_files();
+  std::int64_t distinct_faults();
 
   FaultFiles files_;
   std::string file_;  // for messages
   Database database_;
-  std::string chain_;  // of the last batch
+  std::int64_t files_left_;  // of faults that are still to come; below 0: all get one
+  std::string chain_;        // of the last batch
   Statement add_input_, add_fault_, add_batch_, add_clock_, add_pick_, add_kind_, set_class_, input_image_, seed_image_;
 };
 

@@ -25,9 +25,10 @@ struct CampaignSettings {
   bool reset_when_full = false;  // NSGen 7.3
   std::string absorb = "seeds";
   std::string wrong_seeds = "leave";
-  std::string labels;         // empty: the data's; "model": its own verdicts on the originals
-  std::string island;         // "2/4": the second of four; empty: the campaign is the whole
-  std::int64_t exchange = 0;  // iterations after which islands tell each other what they found; 0: never
+  std::string labels;           // empty: the data's; "model": its own verdicts on the originals
+  std::string island;           // "2/4": the second of four; empty: the campaign is the whole
+  std::int64_t exchange = 0;    // iterations after which islands tell each other what they found; 0: never
+  std::int64_t keep_files = 0;  // of so many faults, the first; 0: of all
   std::uint64_t seed = 0;
   std::string taps = "default";
   std::string neurons = "channel";
@@ -86,6 +87,12 @@ void for_each_setting(Settings& s, Visit&& visit) {
   visit(SettingInfo{"island", "work on this island alone, such as 2/4 (a job of its own each, no exchange)"}, s.island);
   visit(SettingInfo{"exchange", "picks after which islands tell each other what they found; 0: never", 0, kMany},
         s.exchange);
+  visit(
+      SettingInfo{"keep-files",
+                  "the first so many distinct faults get a file in faults/, the others lie in campaign.db, from where "
+                  "every verb reads them and export writes them (0: all get one)",
+                  0, kMany},
+      s.keep_files);
   visit(SettingInfo{"seed", "of all random numbers"}, s.seed);
   visit(SettingInfo{"taps", "the layers looked at"}, s.taps);
   visit(SettingInfo{"neurons", "what counts as one", 0, 0, {"channel", "unit"}}, s.neurons);

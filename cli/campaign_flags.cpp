@@ -55,7 +55,10 @@ void say_base(const Common& common, const std::string& folder, Network& network,
   evaluation.accuracy = base.accuracy();
   std::optional<std::string> doubt = suspicious(network, evaluation, spec);
   // Which class is taken for which may say more.
-  if (doubt && data.labelled()) doubt = suspicious(network, evaluate_some(network, data, kLookedAt), spec);
+  if (doubt && data.labelled()) {
+    WorkAlone alone;
+    doubt = suspicious(network, evaluate_some(network, data, kLookedAt), spec);
+  }
   if (doubt) log::warn("{}", *doubt);
 }
 

@@ -462,7 +462,8 @@ void add_fuzz_verb(Verb& app, Common& common) {
   const char* budget = "Budget (the first that is reached, at the end of a batch)";
   auto limit = Range(std::int64_t{1}, std::int64_t{1} << 50);
   verb.add_option("--iterations", flags->iterations,
-                  "picks, in whole batches: 20 are 32 where --batch is 16 (10000 if no budget is given)")
+                  "picks, each of --energy candidates, in whole batches: 20 are 32 where --batch is 16 (10000 if no "
+                  "budget is given)")
       .check(limit)
       .group(budget);
   verb.add_option("--time", flags->time, "time of work, such as 90s, 15m or 6h").group(budget);

@@ -1,6 +1,7 @@
-"""Arrays of others as NumPy sees them, without a copy."""
+"""Arrays of others as NumPy sees them, without a copy; how they are shown."""
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -22,3 +23,26 @@ def as_array(values: Any, what: str) -> npt.NDArray[Any]:
     if array.dtype.kind not in "buifc":
         raise InputError(f"{what}: is no array of numbers")
     return array
+
+
+class _Short(reprlib.Repr):
+    """Long lists, texts and arrays in one line each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxdict = 6
+        self.maxlevel = 3
+        self.maxstring = self.maxother = 120
+        self.maxlong = 40
+
+    def repr_list(self, x: list[Any], level: int) -> str:
+        text = super().repr_list(x, level)
+        return f"{text[:-4]}... {len(x)} in all]" if len(x) > self.maxlist and text.endswith("...]") else text
+
+    def repr_ndarray(self, x: np.ndarray[Any, Any], level: int) -> str:
+        return f"array of {x.dtype} {x.shape}"
+
+
+def short(value: object) -> str:
+    """How a value is shown where it is one of many."""
+    return _Short().repr(value)

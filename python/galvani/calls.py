@@ -3,13 +3,13 @@ from __future__ import annotations
 
 import os
 import queue
-import reprlib
 import threading
 from typing import Any, Callable, Iterator, Sequence, Union
 
 import numpy as np
 
 from galvani import _galvani
+from galvani.arrays import short
 from galvani.data import Data
 from galvani.errors import UsageError
 from galvani.network import Network
@@ -25,30 +25,11 @@ def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
 
 
-class _Short(reprlib.Repr):
-    """Long lists, texts and arrays in one line each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlist = self.maxtuple = self.maxdict = 6
-        self.maxlevel = 3
-        self.maxstring = self.maxother = 120
-        self.maxlong = 40
-
-    def repr_list(self, x: list[Any], level: int) -> str:
-        text = super().repr_list(x, level)
-        return f"{text[:-4]}... {len(x)} in all]" if len(x) > self.maxlist and text.endswith("...]") else text
-
-    def repr_ndarray(self, x: np.ndarray[Any, Any], level: int) -> str:
-        return f"array of {x.dtype} {x.shape}"
-
-
 class Result(dict[str, Any]):
     """What a verb found: a dictionary that a notebook shows in short. dict(result) has all of it shown."""
 
     def __repr__(self) -> str:
-        short = _Short()
-        return "{" + ",\n ".join(f"{key!r}: {short.repr(value)}" for key, value in self.items()) + "}"
+        return "{" + ",\n ".join(f"{key!r}: {short(value)}" for key, value in self.items()) + "}"
 
 
 class _Words:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from galvani import _galvani
-from galvani.arrays import as_array
+from galvani.arrays import as_array, short
 from galvani.errors import InputError, UsageError
 
 Path = str | os.PathLike[str]
@@ -30,8 +30,13 @@ class Tap:
     neurons: int
 
 
-@dataclass(frozen=True)
-class Outputs:
+class _Shown:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={short(value)}' for name, value in vars(self).items())})"
+
+
+@dataclass(frozen=True, repr=False)
+class Outputs(_Shown):
     """What Network.run found, for N inputs."""
 
     logits: Floats  # (N, classes)
@@ -40,8 +45,8 @@ class Outputs:
     tap_gradients: dict[str, Floats]  # (N, ...)
 
 
-@dataclass(frozen=True)
-class Predictions:
+@dataclass(frozen=True, repr=False)
+class Predictions(_Shown):
     """What a network says about N inputs."""
 
     predicted: npt.NDArray[np.int64]  # (N,); -1: its scores are not finite

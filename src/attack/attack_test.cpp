@@ -201,8 +201,10 @@ TEST(AttackWarnings, SayWhatACarefulEvaluatorWould) {
   EXPECT_TRUE(attack_warnings(*digits.network, *pgd, digits.images, right).empty());
   EXPECT_TRUE(contains(attack_warnings(*digits.network, *make_attack(Spec::parse("pgd:eps=0.3")), digits.images, right),
                        "76.5 grey levels"));
-  EXPECT_TRUE(
-      contains(attack_warnings(*digits.network, *pgd, digits.images, (right + 1).remainder(10)), "near chance"));
+  at::Tensor drawn = at::arange(64).remainder(10);
+  EXPECT_TRUE(contains(attack_warnings(*digits.network, *pgd, digits.images, drawn), "near chance"));
+  EXPECT_TRUE(contains(attack_warnings(*digits.network, *pgd, digits.images, (right + 1).remainder(10)),
+                       "--label-shift -1 takes it so"));
 
   LinearCase linear(4, 64);
   std::map<std::string, at::Tensor> weights = {{"w", linear.weight}, {"b", linear.bias}};

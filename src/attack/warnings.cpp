@@ -10,6 +10,7 @@
 #include "galvani/base/rng.h"
 #include "galvani/base/text.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/label_fit.h"
 
 namespace galvani {
 namespace {
@@ -60,10 +61,14 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
   Predictions seen = predict(network, sample);
   auto accuracy = seen.labels.eq(truth).to(at::kDouble).mean().item<double>();
   double chance = 1.0 / static_cast<double>(network.info().classes);
-  if (near_chance(accuracy, chance, n))
+  if (auto fit = fit_labels(truth, seen.labels, network.info().classes)) {
+    warnings.push_back(
+        fmt::format("accuracy on {} is {:.1f}%, but {}", counted(n, "input"), accuracy * 100, remedy_text(*fit, {})));
+  } else if (near_chance(accuracy, chance, n)) {
     warnings.push_back(fmt::format(
         "accuracy on {} is {:.1f}%, near chance: the first suspect is preprocessing (galvani inspect --guess)",
         counted(n, "input"), accuracy * 100));
+  }
   if (network.info().logits_made)
     warnings.emplace_back(
         "scores are made of probabilities (a softmax or sigmoids inside the graph that could not be skipped): "

@@ -17,6 +17,7 @@
 #include "galvani/base/rng.h"
 #include "galvani/fuzz/reader.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/label_fit.h"
 
 namespace galvani {
 namespace {
@@ -67,9 +68,17 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
     progress.advance(static_cast<std::int64_t>(seeds.records.size() - before));
     first = end;
   }
-  if (seeds.records.empty())
+  if (seeds.records.empty()) {
+    std::vector<std::int64_t> truth, said;
+    for (const WrongSeedRecord& wrong : seeds.wrong) {
+      truth.push_back(wrong.label);
+      said.push_back(wrong.predicted);
+    }
+    if (auto fit = fit_labels(at::tensor(truth), at::tensor(said), network.info().classes))
+      bad_input("{}: the model gets none of its inputs right, but {}", data.name, remedy_text(*fit, data.class_names));
     bad_input("{}: the model gets none of its inputs right; the first suspect is preprocessing ({})", data.name,
               network.card().preprocess.str());
+  }
   std::sort(seeds.wrong.begin(), seeds.wrong.end(),
             [](const WrongSeedRecord& a, const WrongSeedRecord& b) { return a.item < b.item; });
   return seeds;

@@ -127,14 +127,10 @@ void best_first(std::vector<Trial>& trials, bool graph_takes_bytes) {
 std::optional<LabelFit> labels_of_other_classes(const std::vector<Trial>& trials, const at::Tensor& labels,
                                                 std::int64_t classes) {
   std::optional<LabelFit> best;
-  std::int64_t n = labels.size(0);
-  at::Tensor half = held_out_rows(0, n);
   double as_they_are = 0;
   for (const Trial& trial : trials) {
     as_they_are = std::max(as_they_are, trial.score.accuracy);
-    at::Tensor cells = (half * classes + labels) * (classes + 1) + (trial.said - kNotANumber);
-    at::Tensor counts = at::bincount(cells, {}, 2 * classes * (classes + 1)).view({2, classes, classes + 1});
-    auto fit = fit_labels(counts[0].narrow(1, 1, classes), counts[1].narrow(1, 1, classes));
+    auto fit = fit_labels(labels, trial.said, classes);
     if (fit && (!best || fit->accuracy > best->accuracy)) best = fit;
   }
   return best && best->accuracy > as_they_are ? best : std::nullopt;

@@ -118,6 +118,13 @@ std::optional<LabelFit> fit_labels(const at::Tensor& seen, const at::Tensor& hel
   return order;
 }
 
+std::optional<LabelFit> fit_labels(const at::Tensor& labels, const at::Tensor& verdicts, std::int64_t classes) {
+  at::Tensor half = held_out_rows(0, labels.size(0));
+  at::Tensor cells = (half * classes + labels) * (classes + 1) + (verdicts - kNotANumber);
+  at::Tensor counts = at::bincount(cells, {}, 2 * classes * (classes + 1)).view({2, classes, classes + 1});
+  return fit_labels(counts[0].narrow(1, 1, classes), counts[1].narrow(1, 1, classes));
+}
+
 at::Tensor held_out_rows(std::int64_t first, std::int64_t count) {
   // The bits of a product with 2³²/φ: rows that repeat with any period are spread over both parts.
   constexpr std::int64_t kGolden = 0x9E3779B1, kTopBit = 0x80000000;

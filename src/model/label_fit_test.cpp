@@ -83,6 +83,15 @@ TEST(LabelFit, ChanceIsTakenForNothing) {
   EXPECT_FALSE(fit_of(5, 4, 20, [](std::int64_t label, std::int64_t) { return label + 1; })) << "too few inputs";
 }
 
+TEST(LabelFit, OfVerdicts) {
+  at::Tensor labels = at::arange(100, at::kLong).remainder(9), verdicts = labels + 1;
+  verdicts[7] = -1;  // not a number
+  auto fit = fit_labels(labels, verdicts, 10);
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->shift, 1);
+  EXPECT_EQ(fit->accuracy, 1) << "of those that have a verdict";
+}
+
 TEST(LabelFit, HalvesDoNotFollowAPeriodOfTheRows) {
   at::Tensor half = held_out_rows(0, 4096);
   for (std::int64_t period : {2, 3, 8, 10, 64}) {

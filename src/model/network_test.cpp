@@ -406,6 +406,8 @@ TEST(Evaluate, SuspectsPreprocessing) {
   EXPECT_NE(suspicious(*network, poor, "digits:test[0:9]")
                 ->find("`galvani inspect lenet5 --data 'digits:test[0:9]' --guess`"),
             std::string::npos);
+  poor.accuracy = 0.02;
+  EXPECT_NE(suspicious(*network, poor, "digits")->find("far below chance: inputs that were chosen"), std::string::npos);
   poor.accuracy = 0.6;
   EXPECT_TRUE(suspicious(*network, poor, "digits").has_value()) << "what is assumed may be wrong";
   poor.accuracy = 0.75;

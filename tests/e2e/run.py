@@ -1120,6 +1120,8 @@ def _(w):
     relabel(w / "right.npz", w / "less.npz", lambda label: label - 1 if label > 0 else None)
     fuzz = ["fuzz", "eight.onnx", "--data", "less.npz", "--iterations", 16, "--wrong-seeds", "keep", "-o"]
     mended("less.npz", ["--label-shift", "1"], [*fuzz, "shift-unseen"])
+    # Without a single input that is right there is nothing to start from.
+    w.refused(3, "fuzz", "eight.onnx", "--data", "less.npz[50:150]", "--iterations", 16, "-o", "no-seed", "-q", names="--label-shift 1 ")
     # One more than the model knows is refused with the remedy; with fewer labels it is found by trying.
     relabel(w / "right.npz", w / "one-based.npz", lambda label: label + 1)
     w.refused(3, "predict", "eight.onnx", "--data", "one-based.npz", names="--label-shift -1")
@@ -1129,6 +1131,8 @@ def _(w):
     mended("from-one.npz", ["--label-shift", "-1"])
     relabel(w / "right.npz", w / "turned.npz", lambda label: (label * 3 + 1) % 10)
     mended("turned.npz", ["--classes", ",".join(str((3 * c + 1) % 10) for c in range(10))])
+    said = w.run("attack", "eight.onnx", "--data", "less.npz", "--method", "fgsm", "--eps", "0.1", "-o", "shift-attack")
+    expect("--label-shift 1 " in said.err and "preprocessing" not in said.err, said.err)
     # A campaign goes on as it was begun, and a card says it, too.
     w.done(*fuzz, "shifted-labels", "--label-shift", "1")
     record = (w / "shifted-labels" / "campaign.toml").read_text()

@@ -322,6 +322,10 @@ class Networks(Case):
         self.assertLess(len(repr(covered)), 4000)
         self.assertIsInstance(covered, dict)
         self.assertEqual(json.loads(json.dumps(covered)), covered)
+        images, _ = digits(4)
+        network = galvani.Network("one.onnx")
+        self.assertTrue(repr(network.predict(images)).startswith("Predictions(predicted=array of int64 (4,), "))
+        self.assertIn("taps={'conv1': array of float32 (4, ", repr(network.run(images, taps="conv1")))
         self.assertEqual(repr(galvani.calls.Result(list=list(range(100)))), "{'list': [0, 1, 2, 3, 4, 5, ... 100 in all]}")
 
     def test_a_forked_process_says_why_it_cannot_work(self):

@@ -22,6 +22,9 @@ struct LabelFit {
 // from the first part and judged on the second, so that what fits few inputs by chance is not taken for one.
 std::optional<LabelFit> fit_labels(const at::Tensor& seen, const at::Tensor& held_out);
 
+// The same of verdicts, [N] int64 each: labels from 0, verdicts as in evaluate.h.
+std::optional<LabelFit> fit_labels(const at::Tensor& labels, const at::Tensor& verdicts, std::int64_t classes);
+
 // Which part an input counts in: true is held out. Half of the inputs, whatever order they come in.
 at::Tensor held_out_rows(std::int64_t first, std::int64_t count);  // [count] int64 0 or 1
 

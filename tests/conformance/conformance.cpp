@@ -1,4 +1,5 @@
 // Runs the ONNX backend test suites against the importer: every case passes, or is refused naming its operator.
+#include <onnx/onnx-data_pb.h>
 #include <onnx/onnx_pb.h>
 #include <torch/script.h>
 
@@ -38,13 +39,26 @@ struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-at::Tensor read_tensor(const fs::path& path, at::ScalarType type) {
-  ::onnx::TensorProto proto;
-  if (!proto.ParseFromString(read_file(path))) bad_input("{}: is no tensor", path.string());
+at::Tensor to_tensor(::onnx::TensorProto proto, const fs::path& path, at::ScalarType type) {
   // The suite's writer had no bfloat16 and stored its bits as uint16.
   if (type == at::kBFloat16 && proto.data_type() == ::onnx::TensorProto::UINT16)
     proto.set_data_type(::onnx::TensorProto::BFLOAT16);
   return importer::TensorReader(path.parent_path(), path.filename().string()).read(proto);
+}
+
+// A tensor, or a list of tensors where the port is a sequence.
+c10::IValue read_value(const fs::path& path, const importer::Program::Port& port) {
+  std::string bytes = read_file(path);
+  if (!port.sequence) {
+    ::onnx::TensorProto proto;
+    if (!proto.ParseFromString(bytes)) bad_input("{}: is no tensor", path.string());
+    return to_tensor(std::move(proto), path, port.type);
+  }
+  ::onnx::SequenceProto sequence;
+  if (!sequence.ParseFromString(bytes)) bad_input("{}: is no sequence", path.string());
+  c10::List<at::Tensor> list;
+  for (const auto& proto : sequence.tensor_values()) list.push_back(to_tensor(proto, path, port.type));
+  return list;
 }
 
 // The tolerance of the ONNX backend test runner: |a - b| <= atol + rtol |b|, NaN equals NaN.
@@ -62,23 +76,29 @@ void compare(const at::Tensor& actual, const at::Tensor& expected, const std::st
     throw Mismatch(fmt::format("{} differs by up to {}", where, (a - b).abs().max().item<double>()));
 }
 
+void compare(const c10::IValue& actual, const c10::IValue& expected, const importer::Program::Port& port,
+             const std::string& where) {
+  if (!port.sequence) {
+    compare(actual.toTensor(), expected.toTensor(), where);
+    if (actual.toTensor().scalar_type() != port.type)
+      throw Mismatch(fmt::format("{} was announced as {}", where, c10::toString(port.type)));
+    return;
+  }
+  std::vector<at::Tensor> a = actual.toTensorVector(), b = expected.toTensorVector();
+  if (a.size() != b.size()) throw Mismatch(fmt::format("{} has {} tensors instead of {}", where, a.size(), b.size()));
+  for (std::size_t i = 0; i < a.size(); ++i) compare(a[i], b[i], fmt::format("{}[{}]", where, i));
+}
+
 void run_data_set(torch::jit::Module& module, const importer::Program& program, const fs::path& folder) {
   std::vector<c10::IValue> inputs;
-  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    inputs.emplace_back(read_tensor(folder / fmt::format("input_{}.pb", i), program.inputs[i].type));
-  }
+  for (std::size_t i = 0; i < program.inputs.size(); ++i)
+    inputs.push_back(read_value(folder / fmt::format("input_{}.pb", i), program.inputs[i]));
   c10::IValue result = module.forward(inputs);
-  std::vector<at::Tensor> outputs;
-  if (result.isTensor()) {
-    outputs.push_back(result.toTensor());
-  } else {
-    for (const c10::IValue& element : result.toTupleRef().elements()) outputs.push_back(element.toTensor());
-  }
+  std::vector<c10::IValue> outputs{result};
+  if (result.isTuple()) outputs = result.toTupleRef().elements().vec();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    at::Tensor expected = read_tensor(folder / fmt::format("output_{}.pb", i), program.outputs[i].type);
-    compare(outputs[i], expected, fmt::format("output {}", i));
-    if (outputs[i].scalar_type() != program.outputs[i].type)
-      throw Mismatch(fmt::format("output {} was announced as {}", i, c10::toString(program.outputs[i].type)));
+    c10::IValue expected = read_value(folder / fmt::format("output_{}.pb", i), program.outputs[i]);
+    compare(outputs[i], expected, program.outputs[i], fmt::format("output {}", i));
   }
 }
 
@@ -90,7 +110,8 @@ void run_case(Case& test, const fs::path& folder) {
       for (const auto& node : model.graph().node()) test.operators.insert(node.op_type());
       for (const auto& import : model.opset_import()) test.opset = std::max<std::int64_t>(test.opset, import.version());
     }
-    importer::Program program = importer::import_onnx(bytes, folder, "model.onnx");
+    importer::Program program =
+        importer::import_onnx(bytes, folder, "model.onnx", importer::HalfTypes::kept, importer::Ports::any);
     torch::jit::Module module("model");
     importer::build_module(program, "model.onnx", module);
     module.eval();

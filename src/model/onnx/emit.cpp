@@ -40,15 +40,31 @@ bool Node::has(int i) const {
   return i >= 0 && i < input_count() && inputs_[i] != nullptr;
 }
 
-Value& Node::reach(int i) const {
+Value& Node::reach_any(int i) const {
   if (!has(i)) refuse("lacks its input {}", i);
   Value& value = *inputs_[i];
   if (!value.problem.empty()) refuse("reads '{}', {}", printable(value.name), value.problem);
   return value;
 }
 
+Value& Node::reach(int i) const {
+  Value& value = reach_any(i);
+  if (value.sequence) refuse("reads '{}', which is a sequence of tensors", printable(value.name));
+  return value;
+}
+
 const Value& Node::value(int i) const {
   return reach(i);
+}
+
+const Value& Node::any_value(int i) const {
+  return reach_any(i);
+}
+
+std::string Node::sequence(int i) {
+  Value& value = reach_any(i);
+  if (!value.sequence) refuse("reads '{}', which is not a sequence of tensors", printable(value.name));
+  return value.variable;
 }
 
 std::string Node::in(int i, bool trainable) {
@@ -86,6 +102,14 @@ std::optional<double> Node::known_number(int i) const {
   return value.type == at::kFloat ? shortest(static_cast<float>(number)) : number;
 }
 
+// As a double the largest numbers would not be themselves.
+std::optional<std::int64_t> Node::known_integer(int i) const {
+  auto literal = known_integers(i);
+  if (!literal) return std::nullopt;
+  if (literal->size() != 1) refuse("needs one number as its input {} and has {}", i, literal->size());
+  return literal->front();
+}
+
 std::string Node::integers(int i) {
   if (auto literal = known_integers(i)) return ints_text(*literal);
   return temporary(fmt::format("galvani_onnx.integers({})", in(i, false)));
@@ -99,7 +123,7 @@ std::string Node::reals(int i) {
 
 std::string Node::integer(int i) {
   if (!at::isIntegralType(type(i), /*includeBool=*/true)) refuse("needs an integer as its input {}", i);
-  if (auto literal = known_number(i)) return int_text(static_cast<std::int64_t>(*literal));
+  if (auto literal = known_integer(i)) return int_text(*literal);
   return temporary(fmt::format("galvani_onnx.integer({})", in(i, false)));
 }
 
@@ -225,9 +249,16 @@ void Node::outs(const std::string& expression, const std::vector<at::ScalarType>
   }
 }
 
+void Node::out_sequence(const std::string& expression, at::ScalarType type) {
+  if (results_.empty()) refuse("has no output");
+  sink_.line(variable_ + " = " + expression);
+  set_result(0, variable_, type, -1);
+  results_[0].sequence = true;
+}
+
 void Node::same_as(int i) {
   if (results_.empty()) refuse("has no output");
-  Value& value = reach(i);
+  Value& value = reach_any(i);
   std::string name = results_[0].name;
   results_[0] = value;
   results_[0].name = name;
@@ -311,9 +342,9 @@ Emit expression(const char* format) {
 const Operator* find_operator(const std::string& name, std::int64_t opset, bool& known) {
   static const std::vector<Operator> table = [] {
     std::vector<Operator> rows;
-    for (auto part :
-         {math_operators, logic_operators, nn_operators, norm_operators, tensor_operators, index_operators,
-          reduce_operators, quant_operators, image_operators, recurrent_operators, signal_operators, loss_operators}) {
+    for (auto part : {math_operators, logic_operators, nn_operators, norm_operators, tensor_operators, index_operators,
+                      reduce_operators, quant_operators, image_operators, recurrent_operators, signal_operators,
+                      loss_operators, sequence_operators}) {
       for (Operator& row : part()) rows.push_back(std::move(row));
     }
     return rows;

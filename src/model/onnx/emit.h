@@ -18,7 +18,7 @@
 
 namespace galvani::onnx {
 
-// A tensor of the graph while it is being imported.
+// A tensor of the graph, or a sequence of tensors, while it is being imported.
 struct Value {
   enum class Origin { computed, constant, initializer };
 
@@ -30,9 +30,11 @@ struct Value {
   Origin origin = Origin::computed;
   at::ScalarType stored = at::ScalarType::Undefined;  // of a constant: as the file has it, before it was widened
   std::int64_t number = -1;                           // of a constant, in the order of the file
-  bool named = false;   // the file can be updated by this name: an initialiser or a Constant node's output
-  bool frozen = false;  // never trained: running statistics and arguments
-  std::string problem;  // why it cannot be read, such as an element type we have no tensors for
+  bool named = false;     // the file can be updated by this name: an initialiser or a Constant node's output
+  bool frozen = false;    // never trained: running statistics and arguments
+  bool sequence = false;  // of tensors of `type`
+  bool absent = false;    // an optional that holds nothing
+  std::string problem;    // why it cannot be read, such as an element type we have no tensors for
 };
 
 // Where lines go: the module's forward, or a throw-away function that folds constants.
@@ -62,15 +64,20 @@ class Node {
   bool wants(int i) const { return i < static_cast<int>(used_.size()) && used_[i]; }
 
   const Value& value(int i) const;
+  // The same, where it may also be a sequence; and where it may be an optional that holds nothing.
+  const Value& any_value(int i) const;
+  const Value& any_input(int i) const { return *inputs_.at(i); }
   at::ScalarType type(int i) const { return value(i).type; }
   int rank(int i) const { return value(i).rank; }
   // The input's text; with `trainable` off it becomes a buffer even if it is a floating-point initialiser.
   std::string in(int i, bool trainable = true);
   std::string in_or_none(int i) { return has(i) ? in(i) : "None"; }
   std::vector<std::string> all_inputs();
+  std::string sequence(int i);  // the text of a sequence of tensors
 
   // Arguments that ONNX passes as tensors: literals where the file fixes them, read from the tensor at run time else.
   std::optional<std::vector<std::int64_t>> known_integers(int i) const;
+  std::optional<std::int64_t> known_integer(int i) const;
   std::optional<double> known_number(int i) const;
   std::string integers(int i);
   std::string reals(int i);
@@ -96,6 +103,8 @@ class Node {
   // Several outputs from an expression whose value is a tuple.
   void outs(const std::string& expression, const std::vector<at::ScalarType>& types,
             const std::vector<int>& ranks = {});
+  // Output 0 is a sequence of tensors of the type.
+  void out_sequence(const std::string& expression, at::ScalarType type);
   // Output 0 is input i itself.
   void same_as(int i);
 
@@ -112,6 +121,7 @@ class Node {
 
  private:
   Value& reach(int i) const;
+  Value& reach_any(int i) const;
   std::string narrow(const std::string& expression, at::ScalarType type) const;
   void set_result(int i, const std::string& variable, at::ScalarType type, int rank);
 
@@ -158,6 +168,7 @@ std::vector<Operator> image_operators();
 std::vector<Operator> recurrent_operators();
 std::vector<Operator> signal_operators();
 std::vector<Operator> loss_operators();
+std::vector<Operator> sequence_operators();
 
 // The row for an operator at an opset version; null when there is none. `known` says whether any version is known.
 const Operator* find_operator(const std::string& name, std::int64_t opset, bool& known);

@@ -1,31 +1,18 @@
-// Walks an ONNX graph and writes TorchScript.
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <memory>
-#include <unordered_map>
 
 #include "galvani/base/error.h"
 #include "model/limits.h"
-#include "model/onnx/emit.h"
 #include "model/onnx/fold.h"
-#include "model/onnx/program.h"
-#include "model/onnx/tensors.h"
+#include "model/onnx/importer.h"
 #include "model/onnx/widen.h"
 
 namespace galvani::onnx {
 
 using ::onnx::AttributeProto;
-using ::onnx::FunctionProto;
-using ::onnx::ModelProto;
-using ::onnx::NodeProto;
 
 namespace {
-
-constexpr int kMaxCallDepth = 32;
-
-using Scope = std::unordered_map<std::string, std::shared_ptr<Value>>;
-using Nodes = google::protobuf::RepeatedPtrField<NodeProto>;
 
 std::string display_name(const NodeProto& node) {
   if (!node.name().empty() || node.output_size() == 0) return node.name();
@@ -36,67 +23,53 @@ bool is_default_domain(const std::string& domain) {
   return domain.empty() || domain == "ai.onnx";
 }
 
-class Importer : public Sink {
- public:
-  Importer(const ModelProto& model, const std::filesystem::path& folder, const std::string& label, bool widen)
-      : model_(model), label_(label), widen_(widen), reader_(folder, label) {
-    for (const FunctionProto& function : model.functions())
-      functions_.emplace(std::pair(function.domain(), function.name()), &function);
+// The names that a graph reads of those around it.
+void add_free_names(const GraphProto& graph, std::set<std::string>& names) {
+  std::set<std::string> own;
+  for (const auto& input : graph.input()) own.insert(input.name());
+  for (const auto& tensor : graph.initializer()) own.insert(tensor.name());
+  std::set<std::string> read;
+  for (const NodeProto& node : graph.node()) {
+    own.insert(node.output().begin(), node.output().end());
+    read.insert(node.input().begin(), node.input().end());
+    for (const AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) add_free_names(attribute.g(), read);
+    }
   }
+  for (const auto& output : graph.output()) read.insert(output.name());
+  for (const std::string& name : read) {
+    if (own.count(name) == 0) names.insert(name);
+  }
+}
 
-  Program run();
+std::set<std::string> names_of_subgraphs(const NodeProto& node) {
+  std::set<std::string> names;
+  for (const AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) add_free_names(attribute.g(), names);
+  }
+  return names;
+}
 
-  void line(const std::string& text) override;
-  std::string fresh(const char* prefix) override { return fmt::format("{}{}", prefix, next_temporary_++); }
-  std::string constant(Value& value) override;
+}  // namespace
 
- private:
-  // Attributes a function's caller passed, by the function's name for them.
-  using Passed = std::map<std::string, const AttributeProto*>;
+Value* Scope::find(const std::string& name) const {
+  for (const Scope* scope = this; scope != nullptr; scope = scope->outer_) {
+    if (auto found = scope->own_.find(name); found != scope->own_.end()) return found->second.get();
+  }
+  return nullptr;
+}
 
-  void count_source(std::size_t bytes);
-  void read_header();
-  void add_initializers();
-  void add_inputs();
-  void add_outputs();
-  std::vector<const NodeProto*> sorted(const Nodes& nodes, const Scope& scope) const;
-  void emit_nodes(const Nodes& nodes, Scope& scope, std::int64_t opset, const std::vector<std::string>& outputs,
-                  const Passed& passed, int depth);
-  void emit_node(const NodeProto& proto, Scope& scope, std::int64_t opset, const std::set<std::string>& read,
-                 const Passed& passed, int depth);
-  void call(const FunctionProto& function, const NodeProto& proto, Scope& scope, const Node::Attributes& attributes,
-            int depth);
-  Node::Attributes attributes_of(const NodeProto& proto, const Passed& passed) const;
-  std::shared_ptr<Value> constant_node(const Node& node);
-  void set_constant(Value& value, const at::Tensor& read) const;
-  const FunctionProto* find_function(const NodeProto& proto) const;
-  std::int64_t opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const;
-  void define(Scope& scope, const std::string& name, std::shared_ptr<Value> value);
-  void finish_parameters();
-
-  const ModelProto& model_;
-  const std::string& label_;
-  bool widen_;
-  TensorReader reader_;
-  std::map<std::pair<std::string, std::string>, const FunctionProto*> functions_;  // by domain and name
-  Program program_;
-  Scope graph_;
-  std::string body_;
-  std::map<std::int64_t, const Value*> materialised_;  // constants that the source reads, by number
-  std::vector<std::shared_ptr<Value>> retained_;       // values of inner scopes, which materialised_ may point to
-  std::int64_t next_temporary_ = 0;
-  std::int64_t next_constant_ = 0;
-  std::int64_t next_node_ = 0;
-  std::int64_t lines_ = 0;
-  std::size_t source_bytes_ = 0;
-  std::int64_t folded_bytes_ = 0;
-  std::set<std::string> warned_;
-};
+std::shared_ptr<Value> Scope::at(const std::string& name) const {
+  for (const Scope* scope = this; scope != nullptr; scope = scope->outer_) {
+    if (auto found = scope->own_.find(name); found != scope->own_.end()) return found->second;
+  }
+  fail(ErrorCode::internal, "no value is called '{}'", printable(name));
+}
 
 void Importer::line(const std::string& text) {
   if (++lines_ > kMostStatements) bad_input("{}: its nodes become more than {} statements", label_, kMostStatements);
   count_source(text.size());
-  body_ += "    " + text + "\n";
+  body_ += indent_ + text + "\n";
 }
 
 // Functions repeat their nodes' attributes at every call, so a small file can become much text.
@@ -117,8 +90,7 @@ std::string Importer::constant(Value& value) {
 
 void Importer::define(Scope& scope, const std::string& name, std::shared_ptr<Value> value) {
   if (value->known && value->number < 0) value->number = next_constant_++;
-  if (!scope.emplace(name, std::move(value)).second)
-    bad_input("{}: two tensors are called '{}'", label_, printable(name));
+  if (!scope.add(name, std::move(value))) bad_input("{}: two tensors are called '{}'", label_, printable(name));
 }
 
 std::int64_t Importer::opset_of(const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) const {
@@ -144,45 +116,52 @@ void Importer::read_header() {
                     program_.opset, kNewestOpset, kNewestOpset));
 }
 
+void Importer::add_initializer(Scope& scope, const ::onnx::TensorProto& proto, bool inner) {
+  auto value = std::make_shared<Value>();
+  value->name = proto.name();
+  // update_onnx reaches the weights of the graph itself only, so those of subgraphs are constants.
+  value->origin = inner ? Value::Origin::constant : Value::Origin::initializer;
+  value->named = !inner;
+  if (std::optional<at::ScalarType> type = scalar_type(proto.data_type())) {
+    set_constant(*value, reader_.read(proto));
+    if (at::isFloatingType(*type) && !at::isfinite(*value->known).all().item<bool>())
+      program_.warnings.push_back(
+          fmt::format("{}: initialiser '{}' holds NaN or infinity", label_, printable(proto.name())));
+  } else {
+    value->problem = fmt::format("which has the unsupported element type {}", type_name(proto.data_type()));
+  }
+  define(scope, proto.name(), value);
+}
+
 void Importer::add_initializers() {
   if (model_.graph().sparse_initializer_size() > 0) bad_input("{}: sparse initialisers are not supported", label_);
-  for (const auto& proto : model_.graph().initializer()) {
-    auto value = std::make_shared<Value>();
-    value->name = proto.name();
-    value->origin = Value::Origin::initializer;
-    value->named = true;
-    if (std::optional<at::ScalarType> type = scalar_type(proto.data_type())) {
-      set_constant(*value, reader_.read(proto));
-      if (at::isFloatingType(*type) && !at::isfinite(*value->known).all().item<bool>())
-        program_.warnings.push_back(
-            fmt::format("{}: initialiser '{}' holds NaN or infinity", label_, printable(proto.name())));
-    } else {
-      value->problem = fmt::format("which has the unsupported element type {}", type_name(proto.data_type()));
-    }
-    define(graph_, proto.name(), value);
-  }
+  for (const auto& proto : model_.graph().initializer()) add_initializer(graph_, proto, /*inner=*/false);
 }
 
 void Importer::add_inputs() {
   for (const auto& proto : model_.graph().input()) {
     // Before IR version 4 every initialiser was listed as an input too.
-    auto present = graph_.find(proto.name());
-    if (present != graph_.end() && present->second->origin == Value::Origin::initializer) continue;
+    const Value* present = graph_.find(proto.name());
+    if (present != nullptr && present->origin == Value::Origin::initializer) continue;
     auto value = std::make_shared<Value>();
     value->name = proto.name();
     Program::Port port;
     port.name = proto.name();
     port.type = at::ScalarType::Undefined;
-    if (!proto.type().has_tensor_type()) {
+    bool sequence = ports_ == Ports::any && proto.type().has_sequence_type();
+    const auto& held = sequence ? proto.type().sequence_type().elem_type() : proto.type();
+    if (!held.has_tensor_type()) {
       value->problem = "which is not a tensor";
     } else {
-      const auto& tensor = proto.type().tensor_type();
+      const auto& tensor = held.tensor_type();
       if (std::optional<at::ScalarType> type = scalar_type(tensor.elem_type())) {
         port.type = *type;
       } else {
         value->problem = fmt::format("which has the unsupported element type {}", type_name(tensor.elem_type()));
       }
-      if (tensor.has_shape()) {
+      port.sequence = sequence;
+      value->sequence = sequence;
+      if (tensor.has_shape() && !sequence) {
         port.shaped = true;
         for (const auto& dim : tensor.shape().dim()) {
           if (dim.has_dim_value() && dim.dim_value() < 0)
@@ -202,20 +181,21 @@ void Importer::add_inputs() {
 void Importer::add_outputs() {
   std::vector<std::string> texts;
   for (const auto& proto : model_.graph().output()) {
-    auto found = graph_.find(proto.name());
-    if (found == graph_.end())
-      bad_input("{}: nothing computes the graph's output '{}'", label_, printable(proto.name()));
-    Value& value = *found->second;
+    Value* found = graph_.find(proto.name());
+    if (found == nullptr) bad_input("{}: nothing computes the graph's output '{}'", label_, printable(proto.name()));
+    Value& value = *found;
     if (!value.problem.empty())
       bad_input("{}: output '{}' is a value {}", label_, printable(proto.name()), value.problem);
-    Program::Port port{proto.name(), value.type, false, {}};
+    if (value.sequence && ports_ != Ports::any)
+      bad_input("{}: output '{}' is a sequence of tensors, which is not supported", label_, printable(proto.name()));
+    Program::Port port{proto.name(), value.type, false, {}, value.sequence};
     if (proto.type().has_tensor_type() && proto.type().tensor_type().has_shape()) {
       port.shaped = true;
       for (const auto& dim : proto.type().tensor_type().shape().dim())
         port.shape.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1);
     }
     program_.outputs.push_back(port);
-    texts.push_back(value.known ? constant(value) : value.variable);
+    texts.push_back(text_of(value));
   }
   if (texts.empty()) bad_input("{}: the graph has no outputs", label_);
   std::string all;
@@ -230,22 +210,26 @@ std::vector<const NodeProto*> Importer::sorted(const Nodes& nodes, const Scope& 
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& name : nodes[i].output()) {
       if (name.empty()) continue;
-      if (scope.count(name) || !producer.emplace(name, i).second)
+      if (scope.defines(name) || !producer.emplace(name, i).second)
         bad_input("{}: two tensors are called '{}'", label_, printable(name));
     }
   }
   std::vector<std::vector<int>> readers(nodes.size());
   std::vector<int> missing(nodes.size(), 0);
+  auto follow = [&](const std::string& name, int reader) {
+    auto found = producer.find(name);
+    if (found == producer.end()) return false;
+    readers[found->second].push_back(reader);
+    ++missing[reader];
+    return true;
+  };
   for (int i = 0; i < nodes.size(); ++i) {
     for (const std::string& name : nodes[i].input()) {
-      if (name.empty() || scope.count(name)) continue;
-      auto found = producer.find(name);
-      if (found == producer.end())
-        bad_input("{}: node '{}' reads '{}', which nothing computes", label_, printable(display_name(nodes[i])),
-                  printable(name));
-      readers[found->second].push_back(i);
-      ++missing[i];
+      if (name.empty() || follow(name, i) || scope.find(name) != nullptr) continue;
+      bad_input("{}: node '{}' reads '{}', which nothing computes", label_, printable(display_name(nodes[i])),
+                printable(name));
     }
+    for (const std::string& name : names_of_subgraphs(nodes[i])) follow(name, i);
   }
   std::set<int> ready;
   for (int i = 0; i < nodes.size(); ++i) {
@@ -267,11 +251,14 @@ std::vector<const NodeProto*> Importer::sorted(const Nodes& nodes, const Scope& 
   return order;
 }
 
-void Importer::emit_nodes(const Nodes& nodes, Scope& scope, std::int64_t opset, const std::vector<std::string>& outputs,
-                          const Passed& passed, int depth) {
+void Importer::emit_nodes(const Nodes& nodes, Scope& scope, const std::vector<std::string>& outputs,
+                          const Context& context) {
   std::set<std::string> read(outputs.begin(), outputs.end());
-  for (const NodeProto& node : nodes) read.insert(node.input().begin(), node.input().end());
-  for (const NodeProto* node : sorted(nodes, scope)) emit_node(*node, scope, opset, read, passed, depth);
+  for (const NodeProto& node : nodes) {
+    read.insert(node.input().begin(), node.input().end());
+    read.merge(names_of_subgraphs(node));
+  }
+  for (const NodeProto* node : sorted(nodes, scope)) emit_node(*node, scope, read, context);
 }
 
 Node::Attributes Importer::attributes_of(const NodeProto& proto, const Passed& passed) const {
@@ -302,8 +289,8 @@ const FunctionProto* Importer::find_function(const NodeProto& proto) const {
 }
 
 void Importer::call(const FunctionProto& function, const NodeProto& proto, Scope& scope,
-                    const Node::Attributes& attributes, int depth) {
-  if (depth >= kMaxCallDepth)
+                    const Node::Attributes& attributes, const Context& context) {
+  if (context.depth >= kMaxCallDepth)
     bad_input("{}: function '{}' is nested more than {} deep", label_, printable(function.name()), kMaxCallDepth);
   if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size())
     bad_input("{}: node '{}' passes more tensors than its function '{}' has", label_, printable(display_name(proto)),
@@ -315,16 +302,19 @@ void Importer::call(const FunctionProto& function, const NodeProto& proto, Scope
   Passed passed;
   for (const AttributeProto* attribute : attributes) passed[attribute->name()] = attribute;
   std::vector<std::string> outputs(function.output().begin(), function.output().end());
-  emit_nodes(function.node(), inner, opset_of(function.opset_import()), outputs, passed, depth + 1);
+  emit_nodes(function.node(), inner, outputs, {opset_of(function.opset_import()), passed, context.depth + 1});
   for (int i = 0; i < proto.output_size(); ++i) {
     if (proto.output(i).empty()) continue;
-    auto found = inner.find(function.output(i));
-    if (found == inner.end())
+    if (inner.find(function.output(i)) == nullptr)
       bad_input("{}: nothing computes the output '{}' of function '{}'", label_, printable(function.output(i)),
                 printable(function.name()));
-    define(scope, proto.output(i), found->second);
+    define(scope, proto.output(i), inner.at(function.output(i)));
   }
-  for (auto& entry : inner) retained_.push_back(std::move(entry.second));
+  retain(inner);
+}
+
+void Importer::retain(Scope& scope) {
+  for (auto& entry : scope.own()) retained_.push_back(std::move(entry.second));
 }
 
 void Importer::set_constant(Value& value, const at::Tensor& read) const {
@@ -337,7 +327,6 @@ void Importer::set_constant(Value& value, const at::Tensor& read) const {
 std::shared_ptr<Value> Importer::constant_node(const Node& node) {
   auto value = std::make_shared<Value>();
   value->origin = Value::Origin::constant;
-  value->named = true;
   if (const auto* found = node.attribute("value", AttributeProto::TENSOR)) {
     if (!scalar_type(found->t().data_type()))
       node.refuse("has the unsupported element type {}", type_name(found->t().data_type()));
@@ -357,13 +346,13 @@ std::shared_ptr<Value> Importer::constant_node(const Node& node) {
   return value;
 }
 
-void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opset, const std::set<std::string>& read,
-                         const Passed& passed, int depth) {
+void Importer::emit_node(const NodeProto& proto, Scope& scope, const std::set<std::string>& read,
+                         const Context& context) {
   if (++next_node_ > kMostStatements) bad_input("{}: has more than {} nodes", label_, kMostStatements);
   std::vector<Value*> inputs;
   bool foldable = proto.input_size() > 0;
   for (const std::string& name : proto.input()) {
-    Value* value = name.empty() ? nullptr : scope.at(name).get();
+    Value* value = name.empty() ? nullptr : scope.find(name);
     inputs.push_back(value);
     if (!value) continue;
     // Weights stay in the graph, so that they can be trained.
@@ -372,17 +361,18 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
   }
   std::vector<bool> used;
   for (const std::string& name : proto.output()) used.push_back(!name.empty() && read.count(name) > 0);
-  Node::Attributes attributes = attributes_of(proto, passed);
+  Node::Attributes attributes = attributes_of(proto, context.passed);
   std::string variable = fmt::format("t{}", next_node_ - 1);
 
-  if (const FunctionProto* function = find_function(proto)) return call(*function, proto, scope, attributes, depth);
-  Node node(label_, proto, attributes, opset, inputs, variable, used, *this);
+  if (const FunctionProto* function = find_function(proto)) return call(*function, proto, scope, attributes, context);
+  Node node(label_, proto, attributes, context.opset, inputs, variable, used, *this);
   if (!is_default_domain(proto.domain()))
     node.refuse("is of the domain '{}', which is not supported", printable(proto.domain()));
 
+  if (emit_control({node, proto, scope, context, variable, used})) return;
   if (proto.op_type() == "Identity" && proto.output_size() == 1) {
-    const Value& source = node.value(0);
-    if (depth > 0 || source.origin != Value::Origin::initializer)
+    const Value& source = node.any_value(0);
+    if (context.depth > 0 || source.origin != Value::Origin::initializer)
       return define(scope, proto.output(0), scope.at(proto.input(0)));
     // Exporters store equal tensors once, even a bias and a running mean that both start at 0, and give the others as
     // Identity. They are weights of their own all the same; update_onnx knows.
@@ -395,14 +385,15 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
   }
   if (proto.op_type() == "Constant" && proto.output_size() == 1) {
     auto value = constant_node(node);
+    value->named = context.depth == 0;
     value->name = proto.output(0);
     return define(scope, proto.output(0), value);
   }
 
   bool known = false;
-  const Operator* row = find_operator(proto.op_type(), opset, known);
+  const Operator* row = find_operator(proto.op_type(), context.opset, known);
   if (!row) {
-    if (known) node.refuse("is not supported in opset {}", opset);
+    if (known) node.refuse("is not supported in opset {}", context.opset);
     node.refuse("is not supported");
   }
   if (!row->runs_half) node.widen_half();
@@ -410,7 +401,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
   std::vector<Value> results;
   if (foldable && fold_bound(inputs) <= kMaxFoldedBytes) {
     FoldSink sink;
-    Node folded(label_, proto, attributes, opset, inputs, variable, used, sink);
+    Node folded(label_, proto, attributes, context.opset, inputs, variable, used, sink);
     if (!row->runs_half) folded.widen_half();
     row->emit(folded);
     count_source(sink.size());
@@ -430,7 +421,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, std::int64_t opse
   }
   for (int i = 0; i < proto.output_size(); ++i) {
     if (proto.output(i).empty()) continue;
-    if (results[i].variable.empty() && !results[i].known)
+    if (results[i].variable.empty() && !results[i].known && results[i].problem.empty())
       results[i].problem = fmt::format("an output of '{}' that is not supported", printable(proto.op_type()));
     results[i].name = proto.output(i);
     define(scope, proto.output(i), std::make_shared<Value>(results[i]));
@@ -451,7 +442,7 @@ Program Importer::run() {
   add_inputs();
   std::vector<std::string> outputs;
   for (const auto& output : model_.graph().output()) outputs.push_back(output.name());
-  emit_nodes(model_.graph().node(), graph_, program_.opset, outputs, {}, 0);
+  emit_nodes(model_.graph().node(), graph_, outputs, {program_.opset, {}, 0});
   add_outputs();
   finish_parameters();
   for (const Program::Port& port : program_.inputs) {
@@ -459,21 +450,20 @@ Program Importer::run() {
       bad_input("{}: input '{}' is a value {}", label_, printable(port.name), graph_.at(port.name)->problem);
   }
   std::string arguments = "self";
-  for (std::size_t i = 0; i < program_.inputs.size(); ++i) arguments += fmt::format(", x{}", i);
+  for (std::size_t i = 0; i < program_.inputs.size(); ++i)
+    arguments += fmt::format(", x{}{}", i, program_.inputs[i].sequence ? ": List[Tensor]" : "");
   program_.external_sha256 = reader_.external_sha256();
-  program_.source = fmt::format("def forward({}):\n{}", arguments, body_);
+  program_.source = fmt::format("def forward({}):\n{}{}", arguments, loops_ ? "    steps = 0\n" : "", body_);
   return std::move(program_);
 }
 
-}  // namespace
-
 Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label,
-                    HalfTypes halves) {
+                    HalfTypes halves, Ports ports) {
   ModelProto model = parse_model(bytes, label);
   try {
     bool half_input = has_half_input(model);
     bool widen = halves == HalfTypes::widened && widen_types(model);
-    Program program = Importer(model, folder, label, widen).run();
+    Program program = Importer(model, folder, label, widen, ports).run();
     program.half_input = half_input;
     return program;
   } catch (const Error&) {

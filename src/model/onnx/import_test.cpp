@@ -49,8 +49,8 @@ struct Hostile {
 
 // Every row takes a good model and spoils one thing.
 const Hostile kHostile[] = {
-    {"unknown operator", [](TestGraph& g) { g.graph().mutable_node(0)->set_op_type("Loop"); },
-     "m.onnx: operator 'Loop' of node 'relu' is not supported"},
+    {"unknown operator", [](TestGraph& g) { g.graph().mutable_node(0)->set_op_type("StringConcat"); },
+     "m.onnx: operator 'StringConcat' of node 'relu' is not supported"},
     {"unknown domain", [](TestGraph& g) { g.graph().mutable_node(0)->set_domain("evil.org"); },
      "of the domain 'evil.org'"},
     {"undefined input", [](TestGraph& g) { g.graph().mutable_node(0)->set_input(0, "z"); },

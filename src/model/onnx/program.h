@@ -21,6 +21,7 @@ struct Program {
     at::ScalarType type;
     bool shaped = false;              // the file states a shape
     std::vector<std::int64_t> shape;  // -1 where the file leaves a dimension open
+    bool sequence = false;            // a list of tensors, which only Ports::any gives
   };
   // A tensor of the module: attribute `attribute` of the compiled module holds initialiser `initializer` of the file
   // (or a Constant node's output, or an Identity of an initialiser). Empty for what was computed from constants at
@@ -54,9 +55,12 @@ enum class HalfTypes {
   widened,  // weights, inputs and everything computed from them become float32
 };
 
+// What the graph's inputs and outputs may be.
+enum class Ports { tensors, any };
+
 // Parses and checks a model. `label` names the file in errors; external initialisers are read from `folder` only.
 Program import_onnx(const std::string& bytes, const std::filesystem::path& folder, const std::string& label,
-                    HalfTypes halves = HalfTypes::kept);
+                    HalfTypes halves = HalfTypes::kept, Ports ports = Ports::tensors);
 
 // Compiles the source into `module` and gives it copies of the parameters (training mode on). `forward` returns a
 // tensor if the graph has one output, a tuple of tensors otherwise.

@@ -28,6 +28,7 @@ void register_operators() {
     define_recurrent(made);
     define_signal(made);
     define_loss(made);
+    define_sequence(made);
     return made;
   }();
   (void)library;

@@ -14,6 +14,10 @@ class Library;
 
 namespace galvani::onnx {
 
+// Passes of loops that one run of a model may take, and tensors in a sequence.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 20;
+constexpr std::int64_t kMostInSequence = std::int64_t{1} << 16;
+
 void register_operators();
 
 // Throws unless a tensor of these sizes stays within kMostElements, an empty one counted as if it had no axis of size
@@ -31,5 +35,6 @@ void define_image(torch::Library& library);
 void define_recurrent(torch::Library& library);
 void define_signal(torch::Library& library);
 void define_loss(torch::Library& library);
+void define_sequence(torch::Library& library);
 
 }  // namespace galvani::onnx

@@ -78,6 +78,12 @@ struct TestGraph {
     attribute->set_type(::onnx::AttributeProto::STRING);
     attribute->set_s(value);
   }
+  static void set(::onnx::NodeProto& node, const std::string& name, const TestGraph& subgraph) {
+    auto* attribute = node.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(::onnx::AttributeProto::GRAPH);
+    *attribute->mutable_g() = subgraph.model.graph();
+  }
   std::string bytes() const { return model.SerializeAsString(); }
 };
 

@@ -41,25 +41,33 @@ bool widen_attribute(::onnx::AttributeProto& attribute, const std::string& op) {
   return true;
 }
 
+bool widen_graph(::onnx::GraphProto& graph);
+
 template <class Nodes>
 bool widen_nodes(Nodes& nodes) {
   bool found = false;
   for (auto& node : nodes) {
-    for (auto& attribute : *node.mutable_attribute()) found |= widen_attribute(attribute, node.op_type());
+    for (auto& attribute : *node.mutable_attribute()) {
+      found |= widen_attribute(attribute, node.op_type());
+      if (attribute.has_g()) found |= widen_graph(*attribute.mutable_g());
+    }
   }
   return found;
 }
 
-}  // namespace
-
-bool widen_types(::onnx::ModelProto& model) {
-  ::onnx::GraphProto& graph = *model.mutable_graph();
+bool widen_graph(::onnx::GraphProto& graph) {
   bool found = false;
   for (const auto& initializer : graph.initializer()) found |= is_half_type(initializer.data_type());
   for (auto* ports : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()}) {
     for (auto& port : *ports) found |= widen_port(port);
   }
-  found |= widen_nodes(*graph.mutable_node());
+  return found | widen_nodes(*graph.mutable_node());
+}
+
+}  // namespace
+
+bool widen_types(::onnx::ModelProto& model) {
+  bool found = widen_graph(*model.mutable_graph());
   for (auto& function : *model.mutable_functions()) found |= widen_nodes(*function.mutable_node());
   return found;
 }

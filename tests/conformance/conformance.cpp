@@ -215,7 +215,7 @@ void write_markdown(const fs::path& path, const std::string& generated) {
 int run(int argc, char** argv) {
   fs::path root = "/usr/share/libonnx-testdata/data";
   std::string markdown_file, only;
-  bool verbose = false;
+  bool verbose = false, all = false;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     bool more = i + 1 < argc;
@@ -227,8 +227,11 @@ int run(int argc, char** argv) {
       only = argv[++i];
     } else if (word == "-v") {
       verbose = true;
+    } else if (word == "--all") {
+      all = true;
     } else {
-      std::cerr << "usage: conformance [--root DIR] [--markdown FILE] [--only SUBSTRING] [-v]\n";
+      std::cerr << "usage: conformance [--root DIR] [--markdown FILE] [--only SUBSTRING] [--all] [-v]\n"
+                   "  --all: a refused case is a failed one\n";
       return 2;
     }
   }
@@ -249,6 +252,7 @@ int run(int argc, char** argv) {
       test.suite = suite;
       test.name = name;
       run_case(test, folder);
+      if (all && test.verdict == Verdict::refused) test.verdict = Verdict::failed;
       if (verbose)
         std::cout << name << ": " << kVerdicts[static_cast<int>(test.verdict)] << " " << test.reason << std::endl;
       cases.push_back(test);

@@ -339,6 +339,22 @@ Emit expression(const char* format) {
   };
 }
 
+bool is_default_domain(const std::string& domain) {
+  return domain.empty() || domain == "ai.onnx";
+}
+
+bool is_known_domain(const std::string& domain) {
+  return is_default_domain(domain) || domain == "com.microsoft";
+}
+
+const Operator* find_operator(const std::string& domain, const std::string& name, std::int64_t opset, bool& known) {
+  if (is_default_domain(domain)) return find_operator(name, opset, known);
+  static const std::vector<Operator> microsoft = microsoft_operators();
+  auto row = std::find_if(microsoft.begin(), microsoft.end(), [&](const Operator& it) { return name == it.name; });
+  known = row != microsoft.end();
+  return known ? &*row : nullptr;
+}
+
 const Operator* find_operator(const std::string& name, std::int64_t opset, bool& known) {
   static const std::vector<Operator> table = [] {
     std::vector<Operator> rows;

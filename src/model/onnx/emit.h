@@ -169,9 +169,15 @@ std::vector<Operator> recurrent_operators();
 std::vector<Operator> signal_operators();
 std::vector<Operator> loss_operators();
 std::vector<Operator> sequence_operators();
+// Of the domain com.microsoft.
+std::vector<Operator> microsoft_operators();
 
 // The row for an operator at an opset version; null when there is none. `known` says whether any version is known.
 const Operator* find_operator(const std::string& name, std::int64_t opset, bool& known);
+// The same in any domain; the versions of other domains than the default one make no difference.
+const Operator* find_operator(const std::string& domain, const std::string& name, std::int64_t opset, bool& known);
+bool is_default_domain(const std::string& domain);
+bool is_known_domain(const std::string& domain);
 
 // An emit function from an expression with the inputs' texts for {0}, {1}, ...
 Emit expression(const char* format);

@@ -19,10 +19,6 @@ std::string display_name(const NodeProto& node) {
   return node.output(0);
 }
 
-bool is_default_domain(const std::string& domain) {
-  return domain.empty() || domain == "ai.onnx";
-}
-
 // The names that a graph reads of those around it.
 void add_free_names(const GraphProto& graph, std::set<std::string>& names) {
   std::set<std::string> own;
@@ -366,10 +362,10 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, const std::set<st
 
   if (const FunctionProto* function = find_function(proto)) return call(*function, proto, scope, attributes, context);
   Node node(label_, proto, attributes, context.opset, inputs, variable, used, *this);
-  if (!is_default_domain(proto.domain()))
+  if (!is_known_domain(proto.domain()))
     node.refuse("is of the domain '{}', which is not supported", printable(proto.domain()));
 
-  if (emit_control({node, proto, scope, context, variable, used})) return;
+  if (is_default_domain(proto.domain()) && emit_control({node, proto, scope, context, variable, used})) return;
   if (proto.op_type() == "Identity" && proto.output_size() == 1) {
     const Value& source = node.any_value(0);
     if (context.depth > 0 || source.origin != Value::Origin::initializer)
@@ -391,7 +387,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, const std::set<st
   }
 
   bool known = false;
-  const Operator* row = find_operator(proto.op_type(), context.opset, known);
+  const Operator* row = find_operator(proto.domain(), proto.op_type(), context.opset, known);
   if (!row) {
     if (known) node.refuse("is not supported in opset {}", context.opset);
     node.refuse("is not supported");

@@ -11,7 +11,22 @@ void require_floating(const Node& node) {
   if (!at::isFloatingType(node.type(0))) node.refuse("is not supported for {} tensors", c10::toString(node.type(0)));
 }
 
-void emit_conv(Node& node) {
+bool narrow_padding(const Window& window) {
+  bool narrow = window.symmetric();
+  for (int i = 0; i < window.spatial && narrow; ++i) narrow = 2 * window.before[i] <= window.kernel[i];
+  return narrow;
+}
+
+// Since opset 22 windows that start in the padding behind the image do not count; padding by an operator of its own
+// cannot be told from the image.
+void require_even_padding(const Node& node, bool ceil) {
+  if (ceil && node.opset() >= 22)
+    node.refuse("rounds its size up behind padding that is not symmetric, which is not supported");
+}
+
+}  // namespace
+
+Expression convolution(Node& node) {
   require_floating(node);
   bool kernel_known = node.given("kernel_shape") || node.value(1).known;
   Window window = read_window(node, kernel_of_weight(node, 1));
@@ -19,10 +34,50 @@ void emit_conv(Node& node) {
     node.refuse("pads for a kernel whose size the file does not tell");
   std::string x = node.in(0);
   if (!window.symmetric()) x = pad_first(node, window, x, "0.0");
-  node.out(fmt::format("torch.conv{}d({}, {}, {}, {}, {}, {}, {})", window.spatial, x, node.in(1), node.in_or_none(2),
-                       ints_text(window.strides), ints_text(window.before), ints_text(window.dilations),
-                       int_text(group_count(node))),
-           window.spatial + 2);
+  return {fmt::format("torch.conv{}d({}, {}, {}, {}, {}, {}, {})", window.spatial, x, node.in(1), node.in_or_none(2),
+                      ints_text(window.strides), ints_text(window.before), ints_text(window.dilations),
+                      int_text(group_count(node))),
+          window.spatial + 2};
+}
+
+Expression average_pool(Node& node, const std::string& x) {
+  Window window = read_window(node, {});
+  int rank = window.spatial + 2;
+  bool ceil = node.integer("ceil_mode", 0) != 0;
+  bool count_padding = node.integer("count_include_pad", 0) != 0;
+  for (std::int64_t dilation : window.dilations) {
+    if (dilation != 1) node.refuse("has dilations, which is not supported");
+  }
+  if (narrow_padding(window)) {
+    return {fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {}, {})", window.spatial, x, ints_text(window.kernel),
+                        ints_text(window.strides), ints_text(window.before), bool_text(ceil), bool_text(count_padding)),
+            rank};
+  }
+  if (window.same == Window::Same::no) require_even_padding(node, ceil);
+  Window copy = window;
+  std::string padded = pad_first(node, window, x, "0.0");
+  if (count_padding) {
+    return {fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {})", window.spatial, padded, ints_text(window.kernel),
+                        ints_text(window.strides), ints_text(window.before), bool_text(ceil)),
+            rank};
+  }
+  // Padding does not count: divide by the share of the window that lies on the input.
+  std::string ones = pad_first(node, copy, node.temporary(fmt::format("torch.ones_like({})", x)), "0.0");
+  auto pool = [&](const std::string& of) {
+    return node.temporary(fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {})", window.spatial, of,
+                                      ints_text(window.kernel), ints_text(window.strides), ints_text(window.before),
+                                      bool_text(ceil)));
+  };
+  std::string sums = pool(padded);
+  std::string shares = pool(ones);
+  return {fmt::format("torch.div({}, {})", sums, shares), rank};
+}
+
+namespace {
+
+void emit_conv(Node& node) {
+  Expression y = convolution(node);
+  node.out(y.text, y.rank);
 }
 
 void emit_conv_transpose(Node& node) {
@@ -55,19 +110,6 @@ void emit_conv_transpose(Node& node) {
            window.spatial + 2);
 }
 
-bool narrow_padding(const Window& window) {
-  bool narrow = window.symmetric();
-  for (int i = 0; i < window.spatial && narrow; ++i) narrow = 2 * window.before[i] <= window.kernel[i];
-  return narrow;
-}
-
-// Since opset 22 windows that start in the padding behind the image do not count; padding by an operator of its own
-// cannot be told from the image.
-void require_even_padding(const Node& node, bool ceil) {
-  if (ceil && node.opset() >= 22)
-    node.refuse("rounds its size up behind padding that is not symmetric, which is not supported");
-}
-
 void emit_max_pool(Node& node) {
   Window window = read_window(node, {});
   at::ScalarType type = node.type(0);
@@ -95,38 +137,8 @@ void emit_max_pool(Node& node) {
 
 void emit_average_pool(Node& node) {
   require_floating(node);
-  Window window = read_window(node, {});
-  bool ceil = node.integer("ceil_mode", 0) != 0;
-  bool count_padding = node.integer("count_include_pad", 0) != 0;
-  for (std::int64_t dilation : window.dilations) {
-    if (dilation != 1) node.refuse("has dilations, which is not supported");
-  }
-  if (narrow_padding(window)) {
-    return node.out(
-        fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {}, {})", window.spatial, node.in(0), ints_text(window.kernel),
-                    ints_text(window.strides), ints_text(window.before), bool_text(ceil), bool_text(count_padding)),
-        window.spatial + 2);
-  }
-  if (window.same == Window::Same::no) require_even_padding(node, ceil);
-  std::string x = node.in(0);
-  Window copy = window;
-  std::string padded = pad_first(node, window, x, "0.0");
-  if (count_padding) {
-    return node.out(
-        fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {})", window.spatial, padded, ints_text(window.kernel),
-                    ints_text(window.strides), ints_text(window.before), bool_text(ceil)),
-        window.spatial + 2);
-  }
-  // Padding does not count: divide by the share of the window that lies on the input.
-  std::string ones = pad_first(node, copy, node.temporary(fmt::format("torch.ones_like({})", x)), "0.0");
-  auto pool = [&](const std::string& of) {
-    return node.temporary(fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {})", window.spatial, of,
-                                      ints_text(window.kernel), ints_text(window.strides), ints_text(window.before),
-                                      bool_text(ceil)));
-  };
-  std::string sums = pool(padded);
-  std::string shares = pool(ones);
-  node.out(fmt::format("torch.div({}, {})", sums, shares), window.spatial + 2);
+  Expression y = average_pool(node, node.in(0));
+  node.out(y.text, y.rank);
 }
 
 void emit_global_average_pool(Node& node) {

@@ -79,6 +79,13 @@ void emit_layer_norm(Node& node) {
             {node.type(0), at::kFloat, at::kFloat}, {node.rank(0), node.rank(0), node.rank(0)});
 }
 
+void emit_rms_norm(Node& node) {
+  require_float_statistics(node);
+  node.out(fmt::format("galvani_onnx.rms_norm({}, {}, {}, {})", node.in(0), node.in(1),
+                       int_text(node.integer("axis", -1)), number_text(node.real("epsilon", 1e-5))),
+           node.type(1), node.rank(0));
+}
+
 void emit_group_norm(Node& node) {
   std::int64_t groups = node.integer("num_groups", 0);
   if (groups < 1) node.refuse("has {} groups", groups);
@@ -135,6 +142,9 @@ std::vector<Operator> norm_operators() {
       {"Dropout", 6, kNewestOpset, emit_dropout},
       {"InstanceNormalization", 6, kNewestOpset, emit_instance_norm},
       {"LayerNormalization", 17, kNewestOpset, emit_layer_norm},
+      {"RMSNormalization", 23, kNewestOpset, emit_rms_norm},
+      // ONNX Runtime's older name of it, which its tools write into the default domain.
+      {"SimplifiedLayerNormalization", 1, kNewestOpset, emit_rms_norm},
       {"GroupNormalization", 18, kNewestOpset, emit_group_norm},
       {"LRN", 1, kNewestOpset, emit_lrn},
       {"MeanVarianceNormalization", 9, kNewestOpset, emit_mean_variance_norm},

@@ -151,6 +151,15 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm(const Tensor& x, const Tensor& sca
   return {y, mean, inverse};
 }
 
+// Divides by the root of the mean square over the axes from `axis` on, which is computed in float32 at least.
+Tensor rms_norm(const Tensor& x, const Tensor& scale, std::int64_t axis, double epsilon) {
+  std::vector<std::int64_t> axes;
+  for (std::int64_t i = wrap(axis, x.dim()); i < x.dim(); ++i) axes.push_back(i);
+  Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat);
+  Tensor normal = wide * (wide.square().mean(axes, true) + epsilon).rsqrt();
+  return normal.to(scale.scalar_type()) * scale;
+}
+
 Tensor group_norm(const Tensor& x, const Tensor& scale, const Tensor& bias, std::int64_t groups, double epsilon) {
   TORCH_CHECK(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "channels do not divide into groups");
   std::int64_t each = x.size(1) / groups;
@@ -240,6 +249,7 @@ void define_nn(torch::Library& library) {
       batch_norm_training);
   library.def("layer_norm(Tensor x, Tensor scale, Tensor? bias, int axis, float epsilon) -> (Tensor, Tensor, Tensor)",
               layer_norm);
+  library.def("rms_norm(Tensor x, Tensor scale, int axis, float epsilon) -> Tensor", rms_norm);
   library.def("group_norm(Tensor x, Tensor scale, Tensor bias, int groups, float epsilon) -> Tensor", group_norm);
   library.def("local_response_norm(Tensor x, int size, float alpha, float beta, float bias) -> Tensor",
               local_response_norm);

@@ -57,10 +57,10 @@ Tensor matmul_integer(const Tensor& a, const Tensor& b, const OptionalTensor& a_
 }
 
 Tensor requantize(const Tensor& sums, const Tensor& a_scale, const Tensor& b_scale, const Tensor& y_scale,
-                  const Tensor& zero, std::int64_t type, std::int64_t axis) {
+                  const OptionalTensor& zero, std::int64_t type, std::int64_t axis) {
   Tensor factor = (a_scale * b_scale / y_scale).to(at::kDouble);
   Tensor steps = at::round(sums.to(at::kDouble) * along(factor, sums, axis));
-  return saturate(steps + zero.to(at::kDouble), type);
+  return saturate(zero ? steps + zero->to(at::kDouble) : steps, type);
 }
 
 Tensor centre(const Tensor& x, const OptionalTensor& zero) {
@@ -73,6 +73,29 @@ Tensor centre_rows(const Tensor& weight, const OptionalTensor& zero) {
   return zero ? wide - along(zero->to(at::kDouble), weight, 0) : wide;
 }
 
+// Weights [n, blocks, bytes] of a few bits each, the lowest first, as floats [n, k]. Scales are per block, zero points
+// as well: floats, or packed like the weights.
+Tensor unpack_blocks(const Tensor& packed, const Tensor& scales, const OptionalTensor& zeros, std::int64_t bits,
+                     std::int64_t block, std::int64_t k) {
+  TORCH_CHECK(packed.dim() == 3 && packed.scalar_type() == at::kByte, "weights that are not [n, blocks, bytes]");
+  auto unpack = [bits](const Tensor& bytes) {
+    std::vector<Tensor> parts;
+    for (std::int64_t shift = 0; shift < 8; shift += bits)
+      parts.push_back(at::bitwise_and(at::bitwise_right_shift(bytes, shift), (1 << bits) - 1));
+    return at::stack(parts, -1).flatten(-2);
+  };
+  std::int64_t n = packed.size(0), blocks = packed.size(1);
+  Tensor weight = unpack(packed).to(scales.scalar_type());
+  TORCH_CHECK(weight.size(2) == block && blocks * block >= k, "blocks of another size than stated");
+  Tensor middle = at::full({1, 1, 1}, static_cast<double>(1 << (bits - 1)), scales.options());
+  if (zeros) {
+    Tensor flat = zeros->scalar_type() == at::kByte ? unpack(zeros->reshape({n, -1})).slice(1, 0, blocks) : *zeros;
+    middle = flat.reshape({n, blocks, 1}).to(scales.scalar_type());
+  }
+  weight = (weight - middle) * scales.reshape({n, blocks, 1});
+  return weight.reshape({n, blocks * block}).slice(1, 0, k);
+}
+
 }  // namespace
 
 void define_quant(torch::Library& library) {
@@ -81,9 +104,11 @@ void define_quant(torch::Library& library) {
   library.def("dynamic_quantize(Tensor x) -> (Tensor, Tensor, Tensor)", dynamic_quantize);
   library.def("matmul_integer(Tensor a, Tensor b, Tensor? a_zero, Tensor? b_zero) -> Tensor", matmul_integer);
   library.def(
-      "requantize(Tensor sums, Tensor a_scale, Tensor b_scale, Tensor y_scale, Tensor zero, int type, int axis) -> "
+      "requantize(Tensor sums, Tensor a_scale, Tensor b_scale, Tensor y_scale, Tensor? zero, int type, int axis) -> "
       "Tensor",
       requantize);
+  library.def("unpack_blocks(Tensor packed, Tensor scales, Tensor? zeros, int bits, int block, int k) -> Tensor",
+              unpack_blocks);
   library.def("centre(Tensor x, Tensor? zero) -> Tensor", centre);
   library.def("centre_rows(Tensor weight, Tensor? zero) -> Tensor", centre_rows);
 }

@@ -28,6 +28,13 @@ Window read_window(const Node& node, std::vector<std::int64_t> kernel);
 std::vector<std::int64_t> kernel_of_weight(const Node& node, int input);
 // Pads the input by an operation of its own and clears the window's padding.
 std::string pad_first(Node& node, Window& window, const std::string& x, const std::string& fill);
+// Conv with its bias, and AveragePool of `x`.
+struct Expression {
+  std::string text;
+  int rank;
+};
+Expression convolution(Node& node);
+Expression average_pool(Node& node, const std::string& x);
 // The attribute 'group', checked: kernels divide by it.
 std::int64_t group_count(const Node& node);
 void check_list(const Node& node, const char* name, const std::vector<std::int64_t>& values, std::size_t length,

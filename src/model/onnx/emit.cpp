@@ -360,7 +360,7 @@ const Operator* find_operator(const std::string& name, std::int64_t opset, bool&
     std::vector<Operator> rows;
     for (auto part : {math_operators, logic_operators, nn_operators, norm_operators, tensor_operators, index_operators,
                       reduce_operators, quant_operators, image_operators, recurrent_operators, signal_operators,
-                      loss_operators, sequence_operators}) {
+                      loss_operators, sequence_operators, attention_operators}) {
       for (Operator& row : part()) rows.push_back(std::move(row));
     }
     return rows;

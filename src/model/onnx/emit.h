@@ -153,7 +153,7 @@ struct Operator {
 };
 
 // The newest whose changes to the operators below are known; of a newer one they are taken to have none.
-constexpr int kNewestOpset = 24;
+constexpr int kNewestOpset = 28;
 constexpr std::int64_t kMaxFoldedBytes = std::int64_t{1} << 30;
 
 std::vector<Operator> math_operators();
@@ -169,6 +169,7 @@ std::vector<Operator> recurrent_operators();
 std::vector<Operator> signal_operators();
 std::vector<Operator> loss_operators();
 std::vector<Operator> sequence_operators();
+std::vector<Operator> attention_operators();
 // Of the domain com.microsoft.
 std::vector<Operator> microsoft_operators();
 

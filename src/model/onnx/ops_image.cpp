@@ -59,18 +59,39 @@ void emit_upsample(Node& node) {
 }
 
 void emit_grid_sample(Node& node) {
-  if (node.rank(0) != 4 && node.rank(0) != -1)
+  if (node.rank(0) != 4 && node.rank(0) != 5 && node.rank(0) != -1)
     node.refuse("samples a tensor of {} axes, which is not supported", node.rank(0));
   std::string name = node.text("mode", "bilinear");
   // Opset 20 renamed two of them.
   if (name == "linear") name = "bilinear";
   if (name == "cubic") name = "bicubic";
   std::int64_t mode = choice(node, "mode", name, {"bilinear", "nearest", "bicubic"});
+  // LibTorch rounds other halves in volumes than ONNX does.
+  if (name == "nearest" && node.rank(0) == 5) node.refuse("takes nearest values of volumes, which is not supported");
   std::int64_t padding =
       choice(node, "padding_mode", node.text("padding_mode", "zeros"), {"zeros", "border", "reflection"});
   node.out(fmt::format("torch.grid_sampler({}, {}, {}, {}, {})", node.in(0), node.in(1), mode, padding,
                        bool_text(node.integer("align_corners", 0) != 0)),
-           4);
+           node.rank(0));
+}
+
+void emit_affine_grid(Node& node) {
+  node.out(fmt::format("galvani_onnx.affine_grid({}, {}, {})", node.in(0), node.integers(1),
+                       bool_text(node.integer("align_corners", 0) != 0)));
+}
+
+void emit_center_crop_pad(Node& node) {
+  node.out(fmt::format("galvani_onnx.center_crop_pad({}, {}, {})", node.in(0), node.integers(1),
+                       ints_text(node.integers("axes"))),
+           node.rank(0));
+}
+
+void emit_col2im(Node& node) {
+  auto image = node.known_integers(1);
+  if (image && image->size() != 2) node.refuse("makes images of {} axes, which is not supported", image->size());
+  node.out(fmt::format("galvani_onnx.col2im({}, {}, {}, {}, {}, {})", node.in(0), node.integers(1), node.integers(2),
+                       ints_text(node.integers("dilations")), ints_text(node.integers("pads")),
+                       ints_text(node.integers("strides"))));
 }
 
 void emit_roi_align(Node& node) {
@@ -107,6 +128,9 @@ std::vector<Operator> image_operators() {
       {"Resize", 10, kNewestOpset, emit_resize},
       {"Upsample", 7, 9, emit_upsample},
       {"GridSample", 16, kNewestOpset, emit_grid_sample},
+      {"AffineGrid", 20, kNewestOpset, emit_affine_grid},
+      {"CenterCropPad", 18, kNewestOpset, emit_center_crop_pad, false, true},
+      {"Col2Im", 18, kNewestOpset, emit_col2im},
       {"RoiAlign", 10, kNewestOpset, emit_roi_align},
       {"NonMaxSuppression", 10, kNewestOpset, emit_non_max_suppression},
       {"Det", 11, kNewestOpset, emit_det},

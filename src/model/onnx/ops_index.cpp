@@ -108,6 +108,12 @@ void emit_cum_sum(Node& node) {
            node.rank(0));
 }
 
+void emit_cum_prod(Node& node) {
+  node.out(fmt::format("galvani_onnx.cum_prod({}, {}, {}, {})", node.in(0), node.integer(1),
+                       bool_text(node.integer("exclusive", 0) != 0), bool_text(node.integer("reverse", 0) != 0)),
+           node.rank(0));
+}
+
 }  // namespace
 
 std::vector<Operator> index_operators() {
@@ -125,6 +131,7 @@ std::vector<Operator> index_operators() {
       {"TopK", 1, kNewestOpset, emit_top_k},
       {"Unique", 11, kNewestOpset, emit_unique},
       {"CumSum", 11, kNewestOpset, emit_cum_sum, true},
+      {"CumProd", 26, kNewestOpset, emit_cum_prod, true},
   };
 }
 

@@ -56,6 +56,17 @@ void emit_cast_like(Node& node) {
   node.out(fmt::format("torch.to({}, {})", node.in(0), type_text(type)), type, node.rank(0));
 }
 
+void emit_bit_cast(Node& node) {
+  int target = static_cast<int>(node.integer("to", 0));
+  std::optional<at::ScalarType> type = scalar_type(target);
+  if (!type) node.refuse("reads bits as the element type {}, which is not supported", type_name(target));
+  if (c10::elementSize(*type) != c10::elementSize(node.type(0)))
+    node.refuse("reads bits of {} as {}", c10::toString(node.type(0)), c10::toString(*type));
+  // A bool that is neither 0 nor 1 is undefined behaviour.
+  if (*type == at::kBool) node.refuse("reads bits as bool, which is not supported");
+  node.out(fmt::format("galvani_onnx.bit_cast({}, {})", node.in(0), type_text(*type)), *type, node.rank(0));
+}
+
 }  // namespace
 
 std::vector<Operator> logic_operators() {
@@ -73,6 +84,7 @@ std::vector<Operator> logic_operators() {
       {"IsInf", 10, kNewestOpset, emit_is_inf, true},
       {"Where", 9, kNewestOpset, emit_where, true, true},
       {"Cast", 6, kNewestOpset, emit_cast, true, true},
+      {"BitCast", 26, kNewestOpset, emit_bit_cast, false, true},
       {"CastLike", 15, kNewestOpset, emit_cast_like, true, true},
   };
 }

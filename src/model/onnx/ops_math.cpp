@@ -213,6 +213,20 @@ void emit_einsum(Node& node) {
   node.out(fmt::format("galvani_onnx.einsum({}, {})", list_text(node.all_inputs()), ints_text(codes)));
 }
 
+Emit bitwise(const char* function) {
+  std::string name = function;
+  return [name](Node& node) {
+    require_same_type(node, 0, 2);
+    if (!at::isIntegralType(node.type(0), false)) node.refuse("needs integers");
+    node.out(fmt::format("torch.{}({}, {})", name, node.in(0), node.in(1)), broadcast_rank(node));
+  };
+}
+
+void emit_bitwise_not(Node& node) {
+  if (!at::isIntegralType(node.type(0), false)) node.refuse("needs integers");
+  node.out(fmt::format("torch.bitwise_not({})", node.in(0)), node.rank(0));
+}
+
 Operator unary(const char* name, const char* format, bool foldable = false) {
   return {name, 1, kNewestOpset, expression(format), foldable, false};
 }
@@ -257,6 +271,10 @@ std::vector<Operator> math_operators() {
       {"Pow", 1, kNewestOpset, emit_pow, true},
       {"Mod", 10, kNewestOpset, emit_mod, true},
       {"BitShift", 11, kNewestOpset, emit_bit_shift, true},
+      {"BitwiseAnd", 18, kNewestOpset, bitwise("bitwise_and"), true},
+      {"BitwiseOr", 18, kNewestOpset, bitwise("bitwise_or"), true},
+      {"BitwiseXor", 18, kNewestOpset, bitwise("bitwise_xor"), true},
+      {"BitwiseNot", 18, kNewestOpset, emit_bitwise_not, true},
       {"Sum", 6, kNewestOpset, fold_left("add"), true},
       {"Max", 6, kNewestOpset, fold_left("maximum"), true},
       {"Min", 6, kNewestOpset, fold_left("minimum"), true},

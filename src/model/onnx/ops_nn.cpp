@@ -24,6 +24,15 @@ void require_even_padding(const Node& node, bool ceil) {
     node.refuse("rounds its size up behind padding that is not symmetric, which is not supported");
 }
 
+// The sums over windows of any dilation, with zeros around the image.
+std::string window_sums(Node& node, Window window, const std::string& x, bool ceil) {
+  std::string padded = x;
+  if (window.same != Window::Same::no) padded = pad_first(node, window, x, "0.0");
+  return fmt::format("galvani_onnx.window_sums({}, {}, {}, {}, {}, {}, {})", padded, ints_text(window.kernel),
+                     ints_text(window.strides), ints_text(window.dilations), ints_text(window.before),
+                     ints_text(window.after), bool_text(ceil));
+}
+
 }  // namespace
 
 Expression convolution(Node& node) {
@@ -45,15 +54,22 @@ Expression average_pool(Node& node, const std::string& x) {
   int rank = window.spatial + 2;
   bool ceil = node.integer("ceil_mode", 0) != 0;
   bool count_padding = node.integer("count_include_pad", 0) != 0;
-  for (std::int64_t dilation : window.dilations) {
-    if (dilation != 1) node.refuse("has dilations, which is not supported");
+  bool dilated = std::any_of(window.dilations.begin(), window.dilations.end(), [](auto step) { return step != 1; });
+  if (dilated || (ceil && window.same == Window::Same::no && !narrow_padding(window))) {
+    std::string sums = window_sums(node, window, x, ceil);
+    Window own = window;
+    std::string ones = fmt::format("torch.ones_like({})", x);
+    // Padding that the file states counts as part of the image, what rounding up adds does not.
+    if (count_padding) ones = pad_first(node, own, node.temporary(ones), "1.0");
+    return {fmt::format("torch.div({}, {})", node.temporary(sums),
+                        node.temporary(window_sums(node, own, count_padding ? ones : node.temporary(ones), ceil))),
+            rank};
   }
   if (narrow_padding(window)) {
     return {fmt::format("torch.avg_pool{}d({}, {}, {}, {}, {}, {})", window.spatial, x, ints_text(window.kernel),
                         ints_text(window.strides), ints_text(window.before), bool_text(ceil), bool_text(count_padding)),
             rank};
   }
-  if (window.same == Window::Same::no) require_even_padding(node, ceil);
   Window copy = window;
   std::string padded = pad_first(node, window, x, "0.0");
   if (count_padding) {
@@ -152,6 +168,23 @@ void emit_global_average_pool(Node& node) {
   node.out(fmt::format("galvani_onnx.global_average_pool({})", node.in(0)), node.rank(0));
 }
 
+void emit_lp_pool(Node& node) {
+  require_floating(node);
+  Window window = read_window(node, {});
+  std::int64_t p = node.integer("p", 2);
+  if (p < 1) node.refuse("has a norm of order {}", p);
+  std::string powers = node.temporary(fmt::format("torch.pow(torch.abs({}), {})", node.in(0), p));
+  std::string sums = node.temporary(window_sums(node, window, powers, node.integer("ceil_mode", 0) != 0));
+  node.out(fmt::format("torch.pow({}, {})", sums, number_text(1.0 / static_cast<double>(p))), window.spatial + 2);
+}
+
+void emit_global_lp_pool(Node& node) {
+  require_floating(node);
+  std::int64_t p = node.integer("p", 2);
+  if (p < 1) node.refuse("has a norm of order {}", p);
+  node.out(fmt::format("galvani_onnx.global_lp_pool({}, {})", node.in(0), p), node.rank(0));
+}
+
 void emit_global_max_pool(Node& node) {
   node.out(fmt::format("galvani_onnx.global_max_pool({})", node.in(0)), node.rank(0));
 }
@@ -175,6 +208,8 @@ std::vector<Operator> nn_operators() {
       {"AveragePool", 1, kNewestOpset, emit_average_pool},
       {"GlobalAveragePool", 1, kNewestOpset, emit_global_average_pool},
       {"GlobalMaxPool", 1, kNewestOpset, emit_global_max_pool},
+      {"LpPool", 2, kNewestOpset, emit_lp_pool},
+      {"GlobalLpPool", 2, kNewestOpset, emit_global_lp_pool},
       {"MaxUnpool", 9, kNewestOpset, emit_max_unpool},
   };
 }

@@ -117,7 +117,9 @@ void emit_lp_norm(Node& node) {
   std::string axis = int_text(node.integer("axis", -1));
   std::string x = node.in(0);
   std::string norm = node.temporary(fmt::format("torch.norm({}, {}, [{}], True)", x, p, axis));
-  node.out(fmt::format("torch.div({}, {})", x, norm), node.rank(0));
+  // What is zero throughout stays so.
+  std::string divisor = node.temporary(fmt::format("torch.add({}, torch.eq({}, 0))", norm, norm));
+  node.out(fmt::format("torch.div({}, {})", x, divisor), node.rank(0));
 }
 
 // softmax, log_softmax and hardmax of one axis since opset 13; of everything from the axis on, flattened, before.

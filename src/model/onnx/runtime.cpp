@@ -29,6 +29,7 @@ void register_operators() {
     define_signal(made);
     define_loss(made);
     define_sequence(made);
+    define_attention(made);
     return made;
   }();
   (void)library;

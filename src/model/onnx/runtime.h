@@ -36,5 +36,6 @@ void define_recurrent(torch::Library& library);
 void define_signal(torch::Library& library);
 void define_loss(torch::Library& library);
 void define_sequence(torch::Library& library);
+void define_attention(torch::Library& library);
 
 }  // namespace galvani::onnx

@@ -259,6 +259,10 @@ Tensor space_to_depth(const Tensor& x, std::int64_t block, bool) {
   return x.reshape({b, c, h, block, w, block}).permute({0, 3, 5, 1, 2, 4}).reshape({b, c * block * block, h, w});
 }
 
+Tensor bit_cast(const Tensor& x, std::int64_t type) {
+  return x.contiguous().view(static_cast<at::ScalarType>(type));
+}
+
 }  // namespace
 
 void define_basic(torch::Library& library) {
@@ -268,6 +272,7 @@ void define_basic(torch::Library& library) {
   library.def("real(Tensor value) -> float", real);
   library.def("align(Tensor b, Tensor a, int axis) -> Tensor", align);
   library.def("divide_integers(Tensor a, Tensor b) -> Tensor", divide_integers);
+  library.def("bit_cast(Tensor x, int type) -> Tensor", bit_cast);
   library.def("modulus(Tensor b) -> Tensor", modulus);
   library.def("reshape(Tensor x, int[] shape, bool allow_zero) -> Tensor", reshape);
   library.def("flatten(Tensor x, int axis) -> Tensor", flatten);

@@ -286,9 +286,62 @@ Tensor non_max_suppression(const Tensor& boxes, const Tensor& scores, std::int64
   return at::tensor(chosen, at::kLong).reshape({-1, 3});
 }
 
+Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {
+  TORCH_CHECK(size.size() == 4 || size.size() == 5, "a grid of ", size.size(), " axes");
+  check_made(size);
+  return at::affine_grid_generator(theta, size, align_corners);
+}
+
+// Cuts or fills with zeros on both sides alike, what is odd at the end.
+Tensor center_crop_pad(const Tensor& x, IntArrayRef shape, IntArrayRef listed) {
+  std::vector<std::int64_t> axes = listed.vec();
+  if (axes.empty()) {
+    for (std::int64_t i = 0; i < x.dim(); ++i) axes.push_back(i);
+  }
+  TORCH_CHECK(axes.size() == shape.size(), axes.size(), " axes for ", shape.size(), " sizes");
+  Tensor y = x;
+  std::vector<std::int64_t> sizes = x.sizes().vec(), amounts(2 * static_cast<std::size_t>(x.dim()), 0);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    std::int64_t axis = wrap(axes[i], x.dim()), size = x.size(axis), wanted = shape[i];
+    TORCH_CHECK(wanted >= 0, "a size of ", wanted);
+    sizes[axis] = wanted;
+    if (wanted < size) {
+      y = y.slice(axis, (size - wanted) / 2, (size - wanted) / 2 + wanted);
+    } else {
+      std::size_t at = 2 * static_cast<std::size_t>(x.dim() - 1 - axis);
+      amounts[at] = (wanted - size) / 2;
+      amounts[at + 1] = wanted - size - amounts[at];
+    }
+  }
+  check_made(sizes);
+  return at::constant_pad_nd(y, amounts);
+}
+
+// Sums blocks of columns back into images. With padding that differs between the sides the padded image is made first.
+Tensor col2im(const Tensor& x, IntArrayRef image, IntArrayRef block, IntArrayRef dilations, IntArrayRef pads,
+              IntArrayRef strides) {
+  TORCH_CHECK(image.size() == 2 && block.size() == 2, "images of ", image.size(), " axes; only two are supported");
+  auto list = [](IntArrayRef given, std::size_t count, std::int64_t fallback) {
+    TORCH_CHECK(given.empty() || given.size() == count, given.size(), " numbers instead of ", count);
+    return given.empty() ? std::vector<std::int64_t>(count, fallback) : given.vec();
+  };
+  std::vector<std::int64_t> around = list(pads, 4, 0);
+  for (std::int64_t size : {image[0], image[1], block[0], block[1]})
+    TORCH_CHECK(size > 0 && size <= kLongestAxis, "a size of ", size);
+  for (std::int64_t pad : around) TORCH_CHECK(pad >= 0 && pad <= kLongestAxis, "padding of ", pad);
+  std::vector<std::int64_t> whole{image[0] + around[0] + around[2], image[1] + around[1] + around[3]};
+  check_made({x.size(0), x.size(1) / (block[0] * block[1]), whole[0], whole[1]});
+  Tensor y = at::col2im(x, whole, block, list(dilations, 2, 1), {0, 0}, list(strides, 2, 1));
+  return y.slice(2, around[0], around[0] + image[0]).slice(3, around[1], around[1] + image[1]);
+}
+
 }  // namespace
 
 void define_image(torch::Library& library) {
+  library.def("affine_grid(Tensor theta, int[] size, bool align_corners) -> Tensor", affine_grid);
+  library.def("center_crop_pad(Tensor x, int[] shape, int[] axes) -> Tensor", center_crop_pad);
+  library.def("col2im(Tensor x, int[] image, int[] block, int[] dilations, int[] pads, int[] strides) -> Tensor",
+              col2im);
   library.def(
       "resize(Tensor x, float[] scales, int[] sizes, float[] region, int[] axes, int mode, int coordinates, "
       "int rounding, float cubic, bool exclude_outside, float extrapolation) -> Tensor",

@@ -159,6 +159,18 @@ Tensor cum_sum(const Tensor& x, std::int64_t axis, bool exclusive, bool reverse)
   return reverse ? sum.flip({axis}) : sum;
 }
 
+Tensor cum_prod(const Tensor& x, std::int64_t axis, bool exclusive, bool reverse) {
+  axis = wrap(axis, x.dim());
+  TORCH_CHECK(x.dim() > 0, "a product along an axis of a number");
+  Tensor source = reverse ? x.flip({axis}) : x;
+  if (exclusive && x.size(axis) > 0) {
+    Tensor one = at::ones_like(source.slice(axis, 0, 1));
+    source = at::cat({one, source.slice(axis, 0, x.size(axis) - 1)}, axis);
+  }
+  Tensor product = source.cumprod(axis, x.scalar_type());
+  return reverse ? product.flip({axis}) : product;
+}
+
 std::vector<std::int64_t> all_axes(const Tensor& x, IntArrayRef axes) {
   std::vector<std::int64_t> result;
   if (axes.empty()) {
@@ -228,6 +240,7 @@ void define_index(torch::Library& library) {
   library.def("reverse_sequence(Tensor x, Tensor lengths, int batch_axis, int time_axis) -> Tensor", reverse_sequence);
   library.def("top_k(Tensor x, int k, int axis, bool largest) -> (Tensor, Tensor)", top_k);
   library.def("unique(Tensor x, int axis, bool flat, bool sorted) -> (Tensor, Tensor, Tensor, Tensor)", unique);
+  library.def("cum_prod(Tensor x, int axis, bool exclusive, bool reverse) -> Tensor", cum_prod);
   library.def("cum_sum(Tensor x, int axis, bool exclusive, bool reverse) -> Tensor", cum_sum);
   library.def("reduce_sum(Tensor x, int[] axes, bool keep) -> Tensor", reduce_sum);
   library.def("reduce_prod(Tensor x, int[] axes, bool keep) -> Tensor", reduce_prod);

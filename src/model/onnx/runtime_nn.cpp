@@ -119,6 +119,37 @@ Tensor global_average_pool(const Tensor& x) {
   return axes.empty() ? x : x.mean(axes, true);
 }
 
+Tensor global_lp_pool(const Tensor& x, std::int64_t p) {
+  auto axes = spatial_axes(x);
+  return axes.empty() ? x.abs() : at::norm(x, p, axes, true);
+}
+
+// Sums over windows, as a convolution of each channel with ones. Rounding up (`ceil`) adds zeros behind the image, but
+// no window that begins there.
+Tensor window_sums(const Tensor& x, IntArrayRef kernel, IntArrayRef strides, IntArrayRef dilations, IntArrayRef before,
+                   IntArrayRef after, bool ceil) {
+  auto n = static_cast<std::int64_t>(kernel.size());
+  TORCH_CHECK(x.dim() == n + 2, "a window of ", n, " axes on a tensor of ", x.dim());
+  std::vector<std::int64_t> amounts, weight{x.size(1), 1};
+  for (std::int64_t i = n - 1; i >= 0; --i) {
+    std::int64_t size = x.size(i + 2) + before[i] + after[i];
+    std::int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
+    std::int64_t more = 0;
+    if (ceil && size >= reach) {
+      std::int64_t positions = (size - reach + strides[i] - 1) / strides[i] + 1;
+      if ((positions - 1) * strides[i] >= x.size(i + 2) + before[i]) --positions;
+      more = std::max<std::int64_t>((positions - 1) * strides[i] + reach - size, 0);
+    }
+    amounts.push_back(before[i]);
+    amounts.push_back(after[i] + more);
+  }
+  weight.insert(weight.end(), kernel.begin(), kernel.end());
+  TORCH_CHECK(x.size(1) > 0, "a tensor without channels");
+  Tensor padded = at::constant_pad_nd(x, amounts);
+  return at::convolution(padded, at::ones(weight, x.options()), {}, strides, std::vector<std::int64_t>(n, 0), dilations,
+                         false, std::vector<std::int64_t>(n, 0), x.size(1));
+}
+
 Tensor global_max_pool(const Tensor& x) {
   auto axes = spatial_axes(x);
   return axes.empty() ? x : x.amax(axes, true);
@@ -242,6 +273,11 @@ void define_nn(torch::Library& library) {
       "Tensor",
       max_unpool);
   library.def("global_average_pool(Tensor x) -> Tensor", global_average_pool);
+  library.def("global_lp_pool(Tensor x, int p) -> Tensor", global_lp_pool);
+  library.def(
+      "window_sums(Tensor x, int[] kernel, int[] strides, int[] dilations, int[] before, int[] after, bool ceil) -> "
+      "Tensor",
+      window_sums);
   library.def("global_max_pool(Tensor x) -> Tensor", global_max_pool);
   library.def(
       "batch_norm_training(Tensor x, Tensor scale, Tensor bias, Tensor mean, Tensor variance, float epsilon, "

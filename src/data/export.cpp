@@ -1,5 +1,6 @@
 #include "galvani/data/export.h"
 
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,6 +64,18 @@ void write_labels(const DataView& data, const fs::path& folder) {
     write_file(folder / "classes.txt", classes);
   }
   OutputFile table(folder / "labels.csv");
+  if (data.answers.defined()) {
+    // With a decimal point, so that they are read back as numbers.
+    std::string titles = "file";
+    for (std::int64_t k = 0; k < data.answers.size(1); ++k) titles += fmt::format(",answer{}", k);
+    table.write(titles + "\n");
+    for (std::int64_t i = 0; i < data.size(); ++i) {
+      const float* row = data.answers.data_ptr<float>() + i * data.answers.size(1);
+      table.write(
+          fmt::format("{},{:#.9g}\n", file_name(i, data.type()), fmt::join(row, row + data.answers.size(1), ",")));
+    }
+    return table.commit();
+  }
   table.write("file,label\n");
   auto labels = data.labels.accessor<std::int64_t, 1>();
   for (std::int64_t i = 0; i < data.size(); ++i) {
@@ -135,7 +148,10 @@ void write_npz_dataset(const Dataset& data, const fs::path& path) {
   check_images(data);
   NamedTensors tensors;
   tensors.emplace_back("images", data.channels() == 1 ? data.images.squeeze(1) : data.images.permute({0, 2, 3, 1}));
-  if (has_any_label(data)) tensors.emplace_back("labels", data.labels);
+  if (data.answers.defined())
+    tensors.emplace_back("labels", data.answers);
+  else if (has_any_label(data))
+    tensors.emplace_back("labels", data.labels);
   write_npz(path, tensors, Compression::deflate);
 }
 

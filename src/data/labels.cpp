@@ -32,7 +32,8 @@ std::string Labelled::file(std::int64_t row) const {
 
 Labelled subset_of(const Labelled& data, const std::vector<std::int64_t>& indices) {
   Labelled result{
-      data.name, data.labels.index_select(0, label_tensor(indices)), data.class_names, {}, data.sorted_classes};
+      data.name, data.labels.index_select(0, label_tensor(indices)), data.class_names, {}, data.sorted_classes, {}};
+  if (data.answers.defined()) result.answers = data.answers.index_select(0, label_tensor(indices));
   if (data.files.empty()) return result;
   result.files.reserve(indices.size());
   for (std::int64_t index : indices) result.files.push_back(data.files[static_cast<std::size_t>(index)]);
@@ -45,6 +46,11 @@ void validate(const Labelled& data) {
     bad_input("{}: labels must be an int64 tensor of shape [N]", name);
   if (!data.files.empty() && static_cast<std::int64_t>(data.files.size()) != data.labels.size(0))
     bad_input("{}: there are {} labels but {} file names", name, data.labels.size(0), data.files.size());
+  bool answers = !data.answers.defined() || (data.answers.dim() == 2 && data.answers.scalar_type() == at::kFloat &&
+                                             data.answers.size(0) == data.labels.size(0));
+  if (!answers) bad_input("{}: answers must be a float tensor of shape [N, K]", name);
+  if (data.answers.defined() && !at::isfinite(data.answers).all().item<bool>())
+    bad_input("{}: there are answers that are no finite numbers", name);
   if (std::set<std::string>(data.class_names.begin(), data.class_names.end()).size() != data.class_names.size())
     bad_input("{}: two classes have the same name", name);
   std::int64_t limit =

@@ -162,8 +162,9 @@ OpenedData::OpenedData(const std::string& spec, const std::string& default_split
                                      : part.is_in_memory()
                                          ? open_memory(split)
                                          : open_path({part.source, split, explicit_split, part.clip_length()});
-    Labelled all{part.str(), source->labels(), entry != nullptr ? entry->class_names : source->class_names(),
-                 source->files(), source->sorted_classes()};
+    Labelled all{
+        part.str(),      source->labels(),         entry != nullptr ? entry->class_names : source->class_names(),
+        source->files(), source->sorted_classes(), source->answers()};
     SourceRows rows = select_rows(part.selectors, all.labels, all.class_names, all.name);
     parts_.push_back({subset_of(all, rows), source, rows});
     if (part.clip_length() == 0) continue;

@@ -55,6 +55,7 @@ class MemorySource final : public Source {
 
   std::int64_t size() const override { return data_.values.size(0); }
   at::Tensor labels() override { return data_.about.labels; }
+  at::Tensor answers() override { return data_.about.answers; }
   SampleType type(std::int64_t /*row*/) override { return data_.type; }
   std::vector<std::string> class_names() const override { return data_.about.class_names; }
 

@@ -13,12 +13,19 @@ namespace galvani {
 namespace fs = std::filesystem;
 namespace {
 
+// What is right of each input: a class, or numbers.
+struct Truth {
+  at::Tensor labels;
+  at::Tensor answers;
+};
+
 class ArraySource final : public Source {
  public:
-  ArraySource(at::Tensor images, SampleType type, at::Tensor labels)
-      : images_(std::move(images)), type_(std::move(type)), labels_(std::move(labels)) {}
+  ArraySource(at::Tensor images, SampleType type, Truth truth)
+      : images_(std::move(images)), type_(std::move(type)), truth_(std::move(truth)) {}
   std::int64_t size() const override { return images_.size(0); }
-  at::Tensor labels() override { return labels_; }
+  at::Tensor labels() override { return truth_.labels; }
+  at::Tensor answers() override { return truth_.answers; }
   SampleType type(std::int64_t) override { return type_; }
   at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t) override {
     return images_from_array(images_.index_select(0, label_tensor(rows)), type_);
@@ -27,20 +34,21 @@ class ArraySource final : public Source {
  private:
   at::Tensor images_;  // as the file has it
   SampleType type_;
-  at::Tensor labels_;
+  Truth truth_;
 };
 
 // An array that stays in its file.
 class ArrayFileSource final : public Source {
  public:
-  ArrayFileSource(const fs::path& path, NpyLayout layout, SampleType type, at::Tensor labels)
+  ArrayFileSource(const fs::path& path, NpyLayout layout, SampleType type, Truth truth)
       : path_(path.string()),
         layout_(std::move(layout)),
         type_(std::move(type)),
-        labels_(std::move(labels)),
+        truth_(std::move(truth)),
         rows_(path, layout_.offset, type_.bytes()) {}
   std::int64_t size() const override { return layout_.shape[0]; }
-  at::Tensor labels() override { return labels_; }
+  at::Tensor labels() override { return truth_.labels; }
+  at::Tensor answers() override { return truth_.answers; }
   SampleType type(std::int64_t) override { return type_; }
   at::Tensor values(const std::vector<std::int64_t>& rows, std::int64_t) override {
     require_memory(path_, type_.bytes() * rows.size());
@@ -51,7 +59,7 @@ class ArrayFileSource final : public Source {
   std::string path_;
   NpyLayout layout_;
   SampleType type_;
-  at::Tensor labels_;
+  Truth truth_;
   RowFile rows_;
 };
 
@@ -63,30 +71,32 @@ SampleType checked_type(const std::string& what, at::ScalarType type, const std:
   return type_of_array(what, shape);
 }
 
-at::Tensor checked_labels(const std::string& what, const at::Tensor& array) {
+// Integers are classes; floats, or several numbers an image, are answers.
+Truth checked_truth(const std::string& what, const at::Tensor& array) {
   at::Tensor labels = array;
   // [N, 1], as Keras saves CIFAR's, is as clear as [N].
   if (labels.dim() == 2 && labels.size(1) == 1) labels = labels.squeeze(1);
-  if (labels.dim() != 1) bad_input("{}: labels have {} axes, but one number an image is needed", what, labels.dim());
-  if (!at::isIntegralType(labels.scalar_type(), /*includeBool=*/false))
-    bad_input("{}: labels are {}, but integers are needed", what, toString(labels.scalar_type()));
-  return labels.to(at::kLong);
+  if (labels.dim() != 1 && labels.dim() != 2)
+    bad_input("{}: labels have {} axes, but a class or a row of numbers an image is needed", what, labels.dim());
+  bool classes = labels.dim() == 1 && at::isIntegralType(labels.scalar_type(), /*includeBool=*/false);
+  if (classes) return {labels.to(at::kLong), {}};
+  return {no_labels(labels.size(0)), labels.to(at::kFloat).reshape({labels.size(0), -1}).contiguous()};
 }
 
-// One label for each of `n` images.
-at::Tensor labels_of(std::int64_t n, const std::string& images_name, const std::string& labels_name,
-                     const std::optional<at::Tensor>& array) {
-  at::Tensor labels = array ? checked_labels(labels_name, *array) : no_labels(n);
-  if (labels.size(0) != n)
+// One label or row of answers for each of `n` images.
+Truth truth_of(std::int64_t n, const std::string& images_name, const std::string& labels_name,
+               const std::optional<at::Tensor>& array) {
+  Truth truth = array ? checked_truth(labels_name, *array) : Truth{no_labels(n), {}};
+  if (truth.labels.size(0) != n)
     bad_input("{} holds {}, but {} holds {}", images_name, counted(n, "image"), labels_name,
-              counted(labels.size(0), "label"));
-  return labels;
+              counted(truth.labels.size(0), "label"));
+  return truth;
 }
 
 std::unique_ptr<Source> make_source(const std::string& images_name, const at::Tensor& images,
                                     const std::string& labels_name, const std::optional<at::Tensor>& labels) {
   SampleType type = checked_type(images_name, images.scalar_type(), images.sizes().vec());
-  return std::make_unique<ArraySource>(images, type, labels_of(images.size(0), images_name, labels_name, labels));
+  return std::make_unique<ArraySource>(images, type, truth_of(images.size(0), images_name, labels_name, labels));
 }
 
 // images.npy → labels.npy, x_test.npy → y_test.npy
@@ -152,7 +162,7 @@ std::unique_ptr<Source> open_numpy(const OpenRequest& request) {
   // Rows of an array in Fortran order are scattered over the whole file.
   if (layout.fortran_order) return make_source(name, read_npy(request.path), labels_name, labels);
   return std::make_unique<ArrayFileSource>(request.path, layout, type,
-                                           labels_of(layout.shape[0], name, labels_name, labels));
+                                           truth_of(layout.shape[0], name, labels_name, labels));
 }
 
 }  // namespace galvani

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -41,6 +42,7 @@ struct Listing {
   std::vector<std::int64_t> labels;
   std::vector<std::string> class_names;
   bool sorted_classes = false;
+  at::Tensor answers = {};
 };
 
 bool hidden(const fs::path& path) {
@@ -98,10 +100,49 @@ struct LabelTable {
   std::vector<std::string> files;
   std::vector<std::size_t> labels;
   std::vector<std::string> words;  // in the order of their first use
+  std::vector<float> numbers;      // of all files, row by row; empty: what is right is a class
+};
+
+std::optional<float> to_float(const std::string& text) {
+  float value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+// Numbers of a file, as long as every line has them.
+class NumberColumns {
+ public:
+  void add(const std::vector<std::string>& cells) {
+    if (!good_) return;
+    good_ = rows_ == 0 || cells.size() == cells_;
+    cells_ = cells.size();
+    for (std::size_t i = 1; i < cells.size() && good_; ++i) {
+      std::optional<float> number = to_float(cells[i]);
+      good_ = number.has_value();
+      if (!good_) return;
+      numbers_.push_back(*number);
+      whole_ = whole_ && to_number(cells[i]).has_value();
+    }
+    ++rows_;
+  }
+  // One whole number a file is a class.
+  std::vector<float> taken() {
+    return good_ && rows_ > 0 && (cells_ > 2 || !whole_) ? std::move(numbers_) : std::vector<float>();
+  }
+
+ private:
+  std::vector<float> numbers_;
+  std::size_t cells_ = 0;
+  std::size_t rows_ = 0;
+  bool good_ = true;
+  bool whole_ = true;
 };
 
 LabelTable read_table(const fs::path& folder, const fs::path& table) {
   LabelTable result;
+  NumberColumns columns;
   std::unordered_map<std::string, std::size_t> known;
   for_each_line(table, [&](std::string_view line, std::size_t number) {
     check_interrupt();
@@ -117,11 +158,13 @@ LabelTable read_table(const fs::path& folder, const fs::path& table) {
       bad_input("{}: line {} names '{}', which is outside its folder", table.string(), number, printable(cells[0]));
     if (cells[0].find('\0') != std::string::npos || !fs::is_regular_file(folder / file))
       bad_input("{}: line {} names '{}', which does not exist", table.string(), number, printable(cells[0]));
+    columns.add(cells);
     auto [word, fresh] = known.emplace(cells[1], result.words.size());
     if (fresh) result.words.push_back(cells[1]);
     result.files.push_back(std::move(cells[0]));
     result.labels.push_back(word->second);
   });
+  result.numbers = columns.taken();
   return result;
 }
 
@@ -143,6 +186,11 @@ std::vector<std::string> names_in(const fs::path& folder, const std::vector<std:
 
 Listing list_table(const fs::path& folder, const fs::path& table) {
   LabelTable rows = read_table(folder, table);
+  if (!rows.numbers.empty()) {
+    auto n = static_cast<std::int64_t>(rows.files.size());
+    std::vector<std::int64_t> none(rows.files.size(), Labelled::kUnlabelled);
+    return {folder, folder, std::move(rows.files), none, {}, false, at::tensor(rows.numbers, at::kFloat).view({n, -1})};
+  }
   Listing listing{folder, folder, std::move(rows.files), {}, names_in(folder, rows.words), false};
   listing.sorted_classes = !listing.class_names.empty() && !fs::is_regular_file(folder / "classes.txt");
   std::map<std::string, std::int64_t> index;
@@ -206,6 +254,7 @@ class FolderSource final : public Source {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(listing_.files.size()); }
   at::Tensor labels() override { return label_tensor(listing_.labels); }
+  at::Tensor answers() override { return listing_.answers; }
   std::vector<std::string> class_names() const override { return listing_.class_names; }
   bool sorted_classes() const override { return listing_.sorted_classes; }
   std::vector<std::string> files() const override { return listing_.files; }

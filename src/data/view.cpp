@@ -39,6 +39,19 @@ std::string_view bytes_of(const at::Tensor& contiguous) {
   return {static_cast<const char*>(contiguous.data_ptr()), static_cast<std::size_t>(contiguous.nbytes())};
 }
 
+// Of all parts, or of none.
+at::Tensor joined_answers(const std::vector<DataView>& parts) {
+  std::vector<at::Tensor> answers;
+  for (const DataView& part : parts) {
+    if (part.answers.defined() != parts[0].answers.defined() ||
+        (part.answers.defined() && part.answers.size(1) != parts[0].answers.size(1)))
+      bad_input("{} and {} cannot be joined: what is right is not as many numbers for each input", parts[0].name,
+                part.name);
+    if (part.answers.defined()) answers.push_back(part.answers);
+  }
+  return answers.empty() ? at::Tensor() : at::cat(answers);
+}
+
 }  // namespace
 
 DataView::DataView(Labelled about, SampleType type, Fetch fetch)
@@ -129,6 +142,7 @@ DataView concatenate(const std::vector<DataView>& parts) {
   if (named != nullptr) about.class_names = named->class_names;
   if (named != nullptr) about.sorted_classes = named->sorted_classes;
   about.labels = at::cat(labels);
+  about.answers = joined_answers(parts);
   return {about, front.type(), [parts](const Rows& rows) {
             std::vector<at::Tensor> pieces;
             Rows run;  // of rows in one part
@@ -153,9 +167,11 @@ std::string content_hash(const DataView& data) {
   Sha256 values;
   data.for_each_piece(piece_of(data.type()),
                       [&](const at::Tensor& rows, std::int64_t) { values.update(bytes_of(rows)); });
+  std::string labels = sha256(bytes_of(data.labels.contiguous()));
+  if (data.answers.defined()) labels = sha256(labels + sha256(bytes_of(data.answers.contiguous())));
   std::string shape = fmt::format("{}", fmt::join(data.type().batch(data.size()), "x"));
   if (data.type().kind == SampleKind::audio) shape += fmt::format("@{}", data.type().rate);
-  return sha256(fmt::format("{} {} {}", shape, values.finish(), sha256(bytes_of(data.labels.contiguous()))));
+  return sha256(fmt::format("{} {} {}", shape, values.finish(), labels));
 }
 
 }  // namespace galvani

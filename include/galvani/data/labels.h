@@ -18,6 +18,9 @@ struct Labelled {
   std::vector<std::string> class_names;  // may be empty; else one for each label that can occur, all different
   std::vector<std::string> files = {};   // where each row came from within its source, "" if from no file; may be empty
   bool sorted_classes = false;           // classes are numbered by the alphabet, for nothing says another order
+  // [N, K] float: what is right of each input where that is no class, such as an angle or a row of 0 and 1; undefined:
+  // nobody said.
+  at::Tensor answers = {};
 
   bool labelled() const;                             // there are inputs, and every one has a label
   std::int64_t classes() const;                      // number of class names, or the largest label + 1

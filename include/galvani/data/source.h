@@ -33,6 +33,8 @@ class Source {
   virtual std::int64_t size() const = 0;
   // [N] int64, Labelled::kUnlabelled where unknown.
   virtual at::Tensor labels() = 0;
+  // See Labelled.
+  virtual at::Tensor answers() { return {}; }
   // Of one row; those of a folder may differ.
   virtual SampleType type(std::int64_t row) = 0;
   // [rows.size(), ...shape]. Error(bad_input) unless all are of the type of the row `like`. REQUIRES every row in

@@ -19,9 +19,11 @@
 #include "galvani/data/spec.h"
 #include "galvani/fuzz/campaign.h"
 #include "galvani/fuzz/reader.h"
+#include "galvani/fuzz/references.h"
 #include "galvani/fuzz/summary.h"
 #include "galvani/generate/attack.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 #include "galvani/report/robustness.h"
 #include "galvani/trace/trace.h"
 #include "gate_flags.h"
@@ -225,6 +227,7 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   parse_radii(flags.eps);
   use_execution_of(flags.folder, flags.model.options);
   bool own_labels = !flags.labels.empty();
+  flags.model.options.any_task = true;
   auto [network, view] = load_with_data(flags.model, flags.data, "test", !own_labels);
   const std::vector<std::string>& names = network->card().class_names;
   if (auto named = std::find(names.begin(), names.end(), flags.target);
@@ -232,11 +235,11 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
     flags.target = std::to_string(named - names.begin());
   Dataset data = view.load();
   check_fits(*network, data.images, data.name);
-  if (own_labels) {
-    data.labels = predict(*network, data.images).labels;
-  } else {
+  own_labels = settle_labels(*network, data, own_labels);
+  if (own_labels)
+    flags.labels = "model";
+  else
     check_labelled(*network, data);
-  }
   CampaignSettings settings;
   if (from_record) {
     settings = CampaignRecord::from_toml(fs::path(flags.folder) / "campaign.toml").settings;
@@ -252,7 +255,8 @@ void attack(const Verb& verb, Common& common, AttackFlags& flags) {
   }
   AttackPlan plan = plan_attack(Spec::parse(settings.generator));
   if (!exists) {
-    for (const std::string& warning : attack_warnings(*network, *plan.attacks.back(), data.images, data.labels))
+    for (const std::string& warning :
+         attack_warnings(*network, *plan.attacks.back(), data.images, data.labels, stated_references(*network, data)))
       log::warn("{}", warning);
   }
   Tracer tracer(*network, network->select_taps(settings.taps), NeuronUnit::channel);

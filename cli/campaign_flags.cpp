@@ -50,6 +50,7 @@ void say_base(const Common& common, const std::string& folder, Network& network,
   CampaignReader begun(folder);
   SeedFigures base = begun.seed_figures();
   if (!common.json) say("{}\n", base_text(begun.record(), base));
+  if (network.info().question.by_reference()) return;
   Evaluation evaluation;
   evaluation.images = base.looked_at;
   evaluation.accuracy = base.accuracy();
@@ -138,8 +139,14 @@ std::string summary_text(const CampaignReader& reader, const CampaignSummary& s)
   if (c.faults > 0)
     table.add({"time per fault", fmt::format("{:.4g} s (all), {} (outputs, FRE)", s.fre_all,
                                              c.kept_faults > 0 ? fmt::format("{:.4g} s", s.fre) : "-")});
-  table.add({"classes", fmt::format("{} of {} true, {} predicted, {} pairs, OI {:.4f}", s.classes, reader.classes(),
-                                    s.predicted, s.transitions, s.impartiality)});
+  if (!reader.record().by_reference())
+    table.add({"classes", fmt::format("{} of {} true, {} predicted, {} pairs, OI {:.4f}", s.classes, reader.classes(),
+                                      s.predicted, s.transitions, s.impartiality)});
+  else
+    table.add({"task", to_string(reader.record().task()) +
+                           (reader.record().preprocess.tolerance.empty()
+                                ? std::string()
+                                : ", tolerance " + printable(reader.record().preprocess.tolerance))});
   auto amount = [](double value) {
     return value == std::floor(value) ? format_count(static_cast<std::int64_t>(value)) : fmt::format("{:.6g}", value);
   };

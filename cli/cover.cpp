@@ -309,6 +309,7 @@ void run(Common& common, CoverFlags& flags) {
                                                                  : cover_figure_names(flags.criteria);
   if (dpd) names.emplace_back("dpd");
   flags.gates.check(names);
+  flags.model.options.any_task = true;
   auto [network, data] = load_with_data(flags.model, compare ? flags.compare[0] : flags.data);
   if (dpd && flags.criteria.empty()) return run_dpd(common, flags, *dpd, *network, data);
   Tracer tracer = flags.neurons.tracer(*network);

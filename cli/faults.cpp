@@ -123,10 +123,11 @@ void list(const Common& common, const FaultsFlags& flags, const CampaignReader& 
   }
   say("{}", table.str());
   if (groups.size() > kGroupsShown) say("and {} more pairs\n", groups.size() - kGroupsShown);
-  Table each({">fault", "from", "true → predicted", ">confidence", ">change", "", "lineage", "file"});
+  Table each({">fault", "from", reader.record().by_reference() ? "right → answer" : "true → predicted", ">confidence",
+              ">change", "", "lineage", "file"});
   for (const FaultRecord& fault : faults)
-    each.add({std::to_string(fault.id), printable(reader.seed_name(fault.seed), 40),
-              pair_text(reader, fault.label, fault.predicted), fmt::format("{:.1f}%", fault.confidence * 100),
+    each.add({std::to_string(fault.id), printable(reader.seed_name(fault.seed), 40), verdict_text(reader, fault),
+              fmt::format("{:.1f}%", fault.confidence * 100),
               fault.change > 0 ? fmt::format("{:.1f}%", fault.change * 100) : "",
               std::string(fault.kept() ? "kept" : "") + (fault.distinct ? "" : " again"),
               printable(lineage_text(reader.lineage(fault).rules), 70), fault.file});

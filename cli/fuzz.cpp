@@ -26,10 +26,10 @@
 #include "galvani/fuzz/guide.h"
 #include "galvani/fuzz/islands.h"
 #include "galvani/fuzz/method.h"
+#include "galvani/fuzz/references.h"
 #include "galvani/fuzz/scheduler.h"
 #include "galvani/fuzz/summary.h"
 #include "galvani/generate/generator.h"
-#include "galvani/model/evaluate.h"
 #include "galvani/model/inputs.h"
 #include "galvani/report/junit.h"
 #include "gate_flags.h"
@@ -313,10 +313,11 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   settings.neurons = flags.neurons.neurons;
 
   use_execution_of(flags.folder, flags.model.options);
+  flags.model.options.any_task = true;
   auto [network, view] = load_with_data(flags.model, flags.data, "test", settings.labels != "model");
   Dataset data = view.load();
   check_fits(*network, data.images, data.name);
-  if (settings.labels == "model") data.labels = predict(*network, data.images).labels;
+  if (settle_labels(*network, data, settings.labels == "model")) settings.labels = "model";
   Tracer tracer = flags.neurons.tracer(*network);
   std::string source;
   std::shared_ptr<const Profile> profile = get_profile(flags, tracer, source);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "answers.h"
 #include "galvani/base/error.h"
 #include "galvani/base/json.h"
 #include "galvani/base/log.h"
@@ -61,6 +62,7 @@ Json as_json(Network& network, const std::vector<int>& taps, const std::optional
             {"neurons", neurons_of(network, taps)},
             {"softmax", info.head == Head::softmax || info.head == Head::log_softmax},
             {"head", to_string(info.head)},
+            {"task", info.classes > 0 ? Json(to_string(info.question.task)) : Json()},
             {"logits_made", info.logits_made},
             {"preprocess", Json::parse(network.card().to_json())},
             {"preprocess_stated", network.card().preprocess_known},
@@ -168,7 +170,11 @@ void print_text(Network& network, const std::vector<int>& taps, const std::optio
                          : "") +
                     (info.number != "float32" ? " " + info.number : "") +
                     (info.fixed_batch > 0 ? fmt::format(", batches of {} only", info.fixed_batch) : ""));
-  if (info.classes > 0) line("classes", std::to_string(info.classes) + head_text(info));
+  if (info.classes > 0) {
+    line("task", task_text(info) + (card.task.empty() ? "" : " (stated)"));
+    if (!info.question.by_reference()) line("classes", std::to_string(info.classes) + head_text(info));
+    if (info.question.by_reference()) line("outputs", std::to_string(info.question.outputs) + head_text(info));
+  }
   for (const GraphOutput& output : info.outputs) {
     if (info.classes == 0) line("output", fmt::format("{} {}", printable(output.name), join_shape(output.shape)));
   }
@@ -342,6 +348,35 @@ void guess(const Common& common, InspectFlags& flags) {
               guess.data);
 }
 
+// Of a network whose answers are no classes.
+void inspect_answers(Common& common, const InspectFlags& flags, Network& network, const std::vector<int>& taps,
+                     const std::optional<DataView>& data) {
+  std::optional<AnswerEvaluation> evaluation;
+  if (data) {
+    if (!data->answers.defined())
+      bad_input("{}: does not say what {} should answer; leave out --data, or give rows of numbers as labels",
+                data->name, network.info().path);
+    AnswerScoring scoring(network.info().question, data->answers);
+    answer_stream(network, *data, "evaluating",
+                  [&](const at::Tensor& answers, std::int64_t first) { scoring.add(answers, first); });
+    evaluation = scoring.result();
+  }
+  if (common.json) {
+    Json j = as_json(network, taps, data, std::nullopt, flags.layers);
+    if (evaluation) {
+      j["data"] = data->name;
+      j["figures"] = answers_json(network, *evaluation);
+    }
+    common.give(j, 2);
+  } else {
+    print_text(network, taps, data, std::nullopt, flags.layers);
+    if (evaluation) print_answers(network, *data, *evaluation);
+  }
+  if (evaluation)
+    flags.gates.judge(common, answer_figures(network, *evaluation),
+                      {"galvani inspect " + data->name, network.info().path, 0, {}});
+}
+
 void inspect(Common& common, InspectFlags& flags) {
   if (flags.operators) {
     say("{}", torchscript_operators_markdown());
@@ -352,8 +387,8 @@ void inspect(Common& common, InspectFlags& flags) {
   if (flags.write) bad_usage("--write writes what --guess finds: give both");
   if (flags.data.empty() && !(flags.gates.conditions.empty() && flags.gates.junit.empty()))
     bad_usage("conditions are on the accuracy: name labelled inputs with --data");
-  flags.gates.check({"images", "accuracy", "least-recall", "not-a-number"});
   flags.model.options.any_output = true;
+  flags.model.options.any_task = true;
   std::shared_ptr<Network> network;
   std::optional<DataView> data;
   if (flags.data.empty()) {
@@ -363,12 +398,15 @@ void inspect(Common& common, InspectFlags& flags) {
     network = std::move(loaded.network);
     data = std::move(loaded.data);
   }
-  if (network->info().classes == 1) check_classes(network->info());
+  bool answers = network->info().question.by_reference();
+  flags.gates.check(answers ? known_answer_figures(network->info().question)
+                            : std::vector<std::string>{"images", "accuracy", "least-recall", "not-a-number"});
   // An encoder or generator may have no layer that is tapped by default; a classifier has.
   bool no_layers = std::none_of(network->taps().begin(), network->taps().end(),
                                 [](const Tap& tap) { return tap.kind != TapKind::activation; });
   std::vector<int> taps;
   if (flags.model.taps != "default" || !no_layers) taps = network->select_taps(flags.model.taps);
+  if (answers) return inspect_answers(common, flags, *network, taps, data);
   std::optional<Evaluation> evaluation;
   if (data) {
     evaluation = evaluate(*network, *data);

@@ -53,6 +53,19 @@ void ModelFlags::add_preprocessing(Verb& verb) {
                   "what the model's output is: logits, softmax, log-softmax or sigmoid (default: found out)")
       .check(OneOf{{"logits", "softmax", "log-softmax", "sigmoid"}})
       .group(group);
+  const char* asked = "What the model is asked (default: found from its outputs)";
+  verb.add_option("--task", flags.task,
+                  "classes, binary (yes or no), multi-label (labels independent of each other) or regression (numbers)")
+      .check(OneOf{{"classes", "binary", "multi-label", "regression"}})
+      .group(asked);
+  verb.add_option("--model-output", flags.output, "the output that counts, by name or number (default: the first)")
+      .group(asked);
+  verb.add_option("--threshold", flags.threshold, "binary, multi-label: a probability above it is a yes (default: 0.5)")
+      .group(asked);
+  verb.add_option("--tolerance", flags.tolerance,
+                  "regression: an answer that is farther from what is right is a fault (default: a tenth of what is "
+                  "right spreads over)")
+      .group(asked);
   verb.add_option("--micro-batch", options.micro_batch,
                   "inputs a kernel call sees (default: measured once per model and remembered)")
       .check(Range(1, 4096))
@@ -88,9 +101,12 @@ ModelAndData load_with_data(ModelFlags& flags, const std::string& spec, const st
   if (!with_labels) needs.classes = 0;
   DataView data = opened.view(needs);
   settle_head(*network, data);
+  if (!with_labels) data.answers.reset();
+  settle_task(*network, data);
   if (!with_labels) {
     // Names of so many classes are those of the model, where it has none of its own: a data set's, not a folder's.
-    bool of_model = network->card().class_names.empty() && data.classes() == network->info().classes;
+    bool of_model = network->card().class_names.empty() && data.classes() == network->info().classes &&
+                    !network->info().question.by_reference();
     if (!of_model) data.class_names.clear();
     data.labels = at::full_like(data.labels, Labelled::kUnlabelled);
   }
@@ -112,8 +128,8 @@ std::shared_ptr<Network> ModelFlags::load(const std::optional<SampleType>& data)
   if (lent == lent_networks().end()) return load_file(data);
   // One that is loaded is as it is: what it would have to be told otherwise is for a network of its own.
   const CardFlags& f = options.flags;
-  bool as_it_is = (f.mean + f.deviation + f.range + f.channels + f.layout + f.input + f.head + f.resize + f.crop +
-                   f.classes + f.label_shift)
+  bool as_it_is = (f.mean + f.deviation + f.range + f.channels + f.layout + f.input + f.head + f.task + f.output +
+                   f.threshold + f.tolerance + f.resize + f.crop + f.classes + f.label_shift)
                       .empty() &&
                   !f.skip_broken && !options.unfused && options.micro_batch == 0;
   if (!as_it_is)

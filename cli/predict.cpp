@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "answers.h"
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/json.h"
@@ -16,6 +17,7 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/runtime.h"
 #include "galvani/base/text.h"
+#include "galvani/model/answers.h"
 #include "galvani/model/evaluate.h"
 #include "gate_flags.h"
 #include "model_flags.h"
@@ -140,8 +142,74 @@ Figures figures_of(std::int64_t inputs, std::int64_t not_a_number, const Evaluat
   return figures;
 }
 
+// The same of a network whose answers are no classes.
+void run_answers(Common& common, PredictFlags& flags, Network& network, const DataView& data) {
+  const Question& question = network.info().question;
+  flags.gates.check(data.answers.defined() ? known_answer_figures(question)
+                                           : std::vector<std::string>{"images", "not-a-number"});
+  std::optional<OutputFile> file;
+  if (!flags.output.empty()) file.emplace(flags.output);
+  Put put = [&](std::string_view text) {
+    check_interrupt();
+    if (file) {
+      file->write(text);
+    } else {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+  };
+  if (!file && isatty(STDOUT_FILENO) != 0) Progress::set_enabled(false);
+  std::optional<AnswerScoring> scoring;
+  if (data.answers.defined()) scoring.emplace(question, data.answers);
+  AnswerRows rows(network, data, put);
+  at::Tensor kept = common.json ? at::empty({data.size(), question.outputs}) : at::Tensor();
+  std::int64_t not_a_number = 0;
+  auto start = std::chrono::steady_clock::now();
+  answer_stream(network, data, "predicting", [&](const at::Tensor& answers, std::int64_t first) {
+    not_a_number += at::isfinite(answers).all(1).logical_not().sum().item<std::int64_t>();
+    if (scoring) scoring->add(answers, first);
+    if (kept.defined()) {
+      kept.narrow(0, first, answers.size(0)).copy_(shown_answers(network.info(), answers));
+    } else {
+      rows.add(answers, first);
+    }
+  });
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::optional<AnswerEvaluation> evaluation;
+  if (scoring) evaluation = scoring->result();
+  if (common.json) {
+    Json document = {{"model", network.info().path},
+                     {"data", data.name},
+                     {data.type().noun(), data.size()},
+                     {"task", to_string(question.task)},
+                     {"not_a_number", not_a_number}};
+    if (evaluation) document["figures"] = answers_json(network, *evaluation);
+    if (common.taker != nullptr) {
+      common.give(document, {{"answers", kept}});
+    } else {
+      document["answers"] = Json::array();
+      for (std::int64_t i = 0; i < kept.size(0); ++i) {
+        const float* row = kept.data_ptr<float>() + i * kept.size(1);
+        document["answers"].push_back(std::vector<double>(row, row + kept.size(1)));
+      }
+      put(json_text(document, 1) + "\n");
+    }
+  }
+  if (file) file->commit();
+  log::info("{} {} in {:.2f} s{}{}{}", format_count(data.size()), data.type().noun(), seconds,
+            evaluation ? ", " + answers_headline(network, *evaluation) : "",
+            not_a_number > 0 ? fmt::format(", {} are {}", not_a_number, kNotANumberName) : "",
+            flags.output.empty() ? "" : ", written to " + flags.output);
+  flags.gates.silent = flags.output.empty();
+  Figures figures = evaluation ? answer_figures(network, *evaluation)
+                               : Figures{{"images", static_cast<double>(data.size())},
+                                         {"not-a-number", static_cast<double>(not_a_number)}};
+  flags.gates.judge(common, figures, {"galvani predict " + data.name, network.info().path, seconds, {}});
+}
+
 void run(Common& common, PredictFlags& flags) {
+  flags.model.options.any_task = true;
   ModelAndData loaded = load_with_data(flags.model, flags.data);
+  if (loaded.network->info().question.by_reference()) return run_answers(common, flags, *loaded.network, loaded.data);
   const std::shared_ptr<Network>& network = loaded.network;
   const DataView& data = loaded.data;
   flags.gates.check(data.labelled() ? std::vector<std::string>{"images", "not-a-number", "accuracy"}

@@ -20,6 +20,7 @@ struct ProfileVerbFlags {
 };
 
 void run(const Common& common, ProfileVerbFlags& flags) {
+  flags.model.options.any_task = true;
   auto [network, data] = load_with_data(flags.model, flags.data, "train");
   Tracer tracer = flags.neurons.tracer(*network);
   std::vector<Spec> criteria;

@@ -28,6 +28,15 @@ struct ReplayFlags {
 std::shared_ptr<Network> load_model(const CampaignReader& reader, ReplayFlags& flags) {
   if (flags.other.model.empty()) return load_campaign_model(reader.record());
   SampleType type = reader.type();
+  // Asked what the campaign's model was, unless somebody says otherwise.
+  const CardFlags& was = reader.record().preprocess;
+  CardFlags& given = flags.other.options.flags;
+  flags.other.options.any_task = true;
+  if (reader.record().by_reference()) {
+    if (given.task.empty()) given.task = was.task;
+    if (given.threshold.empty()) given.threshold = was.threshold;
+    if (given.tolerance.empty()) given.tolerance = was.tolerance;
+  }
   std::shared_ptr<Network> network = flags.other.load(type);
   check_fits(*network, type.shape, flags.folder);
   return network;

@@ -29,6 +29,7 @@ struct TraceFlags {
 };
 
 void run(const Common& common, TraceFlags& flags) {
+  flags.model.options.any_task = true;
   auto [network, data] = load_with_data(flags.model, flags.data);
   Tracer tracer = flags.neurons.tracer(*network);
   const TraceLayout& layout = tracer.layout();

@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
+#include "galvani/model/answers.h"
 #include "galvani/model/evaluate.h"
 #include "galvani/model/inputs.h"
 
@@ -16,11 +17,21 @@ namespace {
 CardFlags card_flags(const py::dict& given) {
   CardFlags flags;
   const std::vector<std::pair<const char*, std::string CardFlags::*>> texts = {
-      {"range", &CardFlags::range},     {"mean", &CardFlags::mean},
-      {"std", &CardFlags::deviation},   {"channels", &CardFlags::channels},
-      {"layout", &CardFlags::layout},   {"input", &CardFlags::input},
-      {"resize", &CardFlags::resize},   {"crop", &CardFlags::crop},
-      {"classes", &CardFlags::classes}, {"label_shift", &CardFlags::label_shift}};
+      {"range", &CardFlags::range},
+      {"mean", &CardFlags::mean},
+      {"std", &CardFlags::deviation},
+      {"channels", &CardFlags::channels},
+      {"layout", &CardFlags::layout},
+      {"input", &CardFlags::input},
+      {"head", &CardFlags::head},
+      {"task", &CardFlags::task},
+      {"model_output", &CardFlags::output},
+      {"threshold", &CardFlags::threshold},
+      {"tolerance", &CardFlags::tolerance},
+      {"resize", &CardFlags::resize},
+      {"crop", &CardFlags::crop},
+      {"classes", &CardFlags::classes},
+      {"label_shift", &CardFlags::label_shift}};
   for (const auto& [name, member] : texts) {
     if (given.contains(name)) flags.*member = given[name].cast<std::string>();
   }
@@ -32,6 +43,7 @@ std::shared_ptr<Network> load(const std::string& path, const py::dict& given, co
   Network::Options options;
   options.flags = card_flags(given);
   options.data_shape = shape;
+  options.any_task = true;
   if (given.contains("micro_batch")) options.micro_batch = given["micro_batch"].cast<std::int64_t>();
   if (given.contains("unfused")) options.unfused = given["unfused"].cast<bool>();
   Work work;
@@ -46,6 +58,7 @@ py::dict info_of(const Network& network) {
   result["sha256"] = info.sha256;
   result["input"] = py::tuple(py::cast(info.input));
   result["classes"] = info.classes;
+  result["task"] = to_string(info.question.task);
   result["class_names"] = network.card().class_names;
   result["parameters"] = info.parameters;
   result["preprocessing"] = preprocessing_text(network);
@@ -129,13 +142,15 @@ py::dict run(Network& network, const py::array& array, const std::string& taps, 
       request.objective = score_of(classes);
     }
   }
+  // Without references a task that needs them gives its answers.
+  request.answers = network.info().question.by_reference();
   Outputs out;
   {
     Work work;
     out = network.run(images, request);
   }
   py::dict result;
-  result["logits"] = to_array(out.logits);
+  result["logits"] = to_array(request.answers ? out.answers : out.logits);
   py::dict values;
   py::dict slopes;
   for (std::size_t i = 0; i < request.taps.size(); ++i) {
@@ -168,6 +183,21 @@ py::dict predict_array(Network& network, const py::array& array) {
   return result;
 }
 
+py::array answers_array(Network& network, const py::array& array) {
+  at::Tensor images = inputs_of(network, array);
+  const NetworkInfo& info = network.info();
+  if (!info.question.by_reference())
+    bad_usage("{}: its task is {}, so it has verdicts: predict", info.path, to_string(info.question.task));
+  Request request;
+  request.answers = true;
+  at::Tensor answers;
+  {
+    Work work;
+    answers = shown_answers(info, network.run(images, request).answers);
+  }
+  return to_array(answers).cast<py::array>();
+}
+
 }  // namespace
 
 void bind_network(py::module_& module) {
@@ -184,6 +214,7 @@ void bind_network(py::module_& module) {
            })
       .def("run", run)
       .def("predict", predict_array)
+      .def("answers", answers_array)
       .def("parameter_names",
            [](const Network& network) {
              std::vector<std::string> names;

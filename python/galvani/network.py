@@ -39,7 +39,7 @@ class _Shown:
 class Outputs(_Shown):
     """What Network.run found, for N inputs."""
 
-    logits: Floats  # (N, classes)
+    logits: Floats  # (N, classes); of a regression or of several labels the answers
     taps: dict[str, Floats]  # (N, neurons), or (N, ...) in full
     input_gradient: Floats | None  # (N, ...) per unit of the file
     tap_gradients: dict[str, Floats]  # (N, ...)
@@ -73,6 +73,7 @@ class Network:
         self.format: str = info["format"]
         self.sha256: str = info["sha256"]
         self.classes: int = info["classes"]
+        self.task: str = info["task"]
         self.class_names: list[str] = info["class_names"]
         self.parameters: int = info["parameters"]
         self.notes: list[str] = info["notes"]
@@ -87,6 +88,11 @@ class Network:
         channels: Literal["rgb", "bgr"] | None = None,
         layout: Literal["nchw", "nhwc"] | None = None,
         input: str | None = None,
+        head: Literal["logits", "softmax", "log-softmax", "sigmoid"] | None = None,
+        task: Literal["classes", "binary", "multi-label", "regression"] | None = None,
+        model_output: str | int | None = None,
+        threshold: float | None = None,
+        tolerance: float | None = None,
         resize: str | None = None,
         crop: str | None = None,
         classes: str | None = None,
@@ -98,6 +104,7 @@ class Network:
         """Loads an ONNX or TorchScript file. The options are those of every verb that runs a model: they say what the
         file does not (docs/models.md)."""
         texts = {"range": range, "mean": mean, "std": std, "channels": channels, "layout": layout, "input": input,
+                 "head": head, "task": task, "model_output": model_output, "threshold": threshold, "tolerance": tolerance,
                  "resize": resize, "crop": crop, "classes": classes, "label_shift": label_shift}
         given: dict[str, Any] = {name: str(text) for name, text in texts.items() if text is not None}
         given["skip_broken"] = bool(skip_broken)
@@ -172,6 +179,10 @@ class Network:
     def predict(self, images: Any) -> Predictions:
         """The classes of `images`, as `galvani predict` says them."""
         return Predictions(**self._core.predict(as_array(images, "images")))
+
+    def answers(self, images: Any) -> Floats:
+        """(N, outputs): what a regression says of `images`, or how likely each of several labels is."""
+        return self._core.answers(as_array(images, "images"))
 
     @property
     def input_shape(self) -> tuple[int, ...]:

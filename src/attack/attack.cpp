@@ -30,6 +30,10 @@ void check_task(const Network& network, const AttackTask& task) {
   check_fits(network, task.inputs, "the inputs to attack");
   std::int64_t n = task.inputs.size(0);
   check_classes(network, task.labels, n, "label");
+  const Question& question = network.info().question;
+  if (question.by_reference() != task.references.defined())
+    bad_usage("{}: its task is {}, which takes {}", network.info().path, to_string(question.task),
+              question.by_reference() ? "a reference for each input" : "no references");
   if (task.streams.size() != static_cast<std::size_t>(n)) bad_usage("an attack takes a random stream for each input");
   if (!task.targets.defined()) return;
   check_classes(network, task.targets, n, "target");
@@ -91,7 +95,7 @@ Attacked Attack::operator()(Network& network, const AttackTask& task) const {
   result.forward = at::ones({n}, at::kLong);
   result.backward = at::zeros({n}, at::kLong);
   for (at::Tensor* size : {&result.l0, &result.l2, &result.linf}) *size = at::zeros({n}, at::kDouble);
-  Predictions before = predict(network, own.inputs);
+  Predictions before = predict(network, own.inputs, own.references);
   result.logits = before.logits;
   result.predicted = before.labels;
   result.right = before.labels.eq(own.labels);

@@ -62,6 +62,7 @@ Search::Search(Network& network, const Attack& attack, const AttackTask& task, c
   radius_ = attack.epsilon() * full_;
   if (norm_ == Norm::linf) radius_ = static_cast<double>(whole_levels(attack.epsilon(), full_));
   if (task.targets.defined()) targets_ = task.targets.index_select(0, right);
+  if (task.references.defined()) references_ = task.references.index_select(0, right);
   const std::int64_t* row = right.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < size(); ++i) streams_.push_back(task.streams[static_cast<std::size_t>(row[i])]);
   auto rows = static_cast<std::size_t>(size());
@@ -96,6 +97,10 @@ at::Tensor Search::gather(const at::Tensor& all, const at::Tensor& rows) const {
   return rows.numel() == all.size(0) ? all : all.index_select(0, rows);
 }
 
+at::Tensor Search::references_of(const at::Tensor& rows) const {
+  return references_.defined() ? gather(references_, rows) : references_;
+}
+
 void Search::count(const at::Tensor& rows, std::int64_t backward) {
   const std::int64_t* row = rows.data_ptr<std::int64_t>();
   for (std::int64_t k = 0; k < rows.numel(); ++k) {
@@ -108,7 +113,9 @@ void Search::count(const at::Tensor& rows, std::int64_t backward) {
 
 at::Tensor Search::logits(const at::Tensor& x, const at::Tensor& rows) {
   count(rows, 0);
-  return network_.run(gather(x, rows)).logits;
+  Request request;
+  request.references = references_of(rows);
+  return network_.run(gather(x, rows), request).logits;
 }
 
 Search::Slope Search::slope(const at::Tensor& x, const at::Tensor& rows, const Loss& loss, const at::Tensor& goals,
@@ -117,6 +124,7 @@ Search::Slope Search::slope(const at::Tensor& x, const at::Tensor& rows, const L
   at::Tensor goals_of_rows = gather(goals, rows);
   Request request;
   request.input_gradient = true;
+  request.references = references_of(rows);
   request.objectives = losses;
   request.objective = [&](const Pass& pass) {
     at::Tensor padded = at::arange(pass.logits.size(0), at::kLong).clamp_max(pass.count - 1) + pass.first;
@@ -125,7 +133,8 @@ Search::Slope Search::slope(const at::Tensor& x, const at::Tensor& rows, const L
   Outputs outputs = network_.run(gather(x, rows), request);
   // Once is enough: a network whose operators pass no gradient on never has one.
   if (!gradient_seen_ && rows.numel() > 0) {
-    if (outputs.input_gradient.count_nonzero().item<std::int64_t>() == 0) check_differentiable(network_, task_.inputs);
+    if (outputs.input_gradient.count_nonzero().item<std::int64_t>() == 0)
+      check_differentiable(network_, task_.inputs, task_.references);
     gradient_seen_ = true;
   }
   return {outputs.logits, outputs.objective, outputs.input_gradient};
@@ -174,8 +183,10 @@ at::Tensor Search::keep(const at::Tensor& rows) {
   // As predict() does it: what counts is what is read back from a file.
   at::Tensor saved = gather(saved_, rows).to(task_.inputs.scalar_type());
   count(rows, 0);
-  at::Tensor scores = network_.run(saved).logits;
-  settle_close_calls(network_, saved, scores);
+  Request request;
+  request.references = references_of(rows);
+  at::Tensor scores = network_.run(saved, request).logits;
+  settle_close_calls(network_, saved, scores, request.references);
   saved_logits_.index_copy_(0, rows, scores);
   at::Tensor fooled = fools(scores, rows).contiguous();
   const bool* is_fooled = fooled.data_ptr<bool>();

@@ -19,8 +19,10 @@ constexpr std::int64_t kLookedAt = 256;
 constexpr double kManyZero = 0.1;     // share of inputs without a gradient that is worth a word
 constexpr double kRandomness = 1e-3;  // of the largest score: more than the last bits
 
-at::Tensor gradients_of(Network& network, const at::Tensor& inputs, const at::Tensor& labels) {
+at::Tensor gradients_of(Network& network, const at::Tensor& inputs, const at::Tensor& labels,
+                        const at::Tensor& references) {
   Request request;
+  request.references = references;
   request.input_gradient = true;
   request.objective = [&](const Pass& pass) {
     at::Tensor rows = at::arange(pass.logits.size(0), at::kLong).clamp_max(pass.count - 1) + pass.first;
@@ -31,14 +33,19 @@ at::Tensor gradients_of(Network& network, const at::Tensor& inputs, const at::Te
 
 }  // namespace
 
-void check_differentiable(Network& network, const at::Tensor& inputs) {
+void check_differentiable(Network& network, const at::Tensor& inputs, const at::Tensor& references) {
   at::Tensor some = inputs.narrow(0, 0, std::min<std::int64_t>(inputs.size(0), 8)).to(at::kFloat);
   at::Tensor noise = at::empty_like(some);
   Rng(1).fill_uniform(noise.data_ptr<float>(), static_cast<std::size_t>(noise.numel()));
   noise = inputs.scalar_type() == at::kByte ? noise * 255 : noise * 65535 - 32768;
   at::Tensor both = at::cat({some, noise.round()});
-  at::Tensor labels = verdicts(network.run(both).logits).clamp_min(0);
-  if (gradients_of(network, both, labels).count_nonzero().item<std::int64_t>() == 0)
+  Request request;
+  if (references.defined()) {
+    at::Tensor rows = references.narrow(0, 0, some.size(0));
+    request.references = at::cat({rows, rows});
+  }
+  at::Tensor labels = verdicts(network.run(both, request).logits).clamp_min(0);
+  if (gradients_of(network, both, labels, request.references).count_nonzero().item<std::int64_t>() == 0)
     bad_input(
         "{}: has no gradients with respect to its input (integer operators or rounding stop them); the attack square "
         "needs none",
@@ -46,7 +53,7 @@ void check_differentiable(Network& network, const at::Tensor& inputs) {
 }
 
 std::vector<std::string> attack_warnings(Network& network, const Attack& attack, const at::Tensor& inputs,
-                                         const at::Tensor& labels) {
+                                         const at::Tensor& labels, const at::Tensor& references) {
   std::vector<std::string> warnings;
   double full = inputs.scalar_type() == at::kByte ? 255 : 32768;
   const char* level = inputs.scalar_type() == at::kByte ? "grey level" : "16-bit step";
@@ -58,7 +65,8 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
   if (n == 0) return warnings;
   at::Tensor sample = inputs.narrow(0, 0, n).contiguous();
   at::Tensor truth = labels.narrow(0, 0, n).contiguous();
-  Predictions seen = predict(network, sample);
+  at::Tensor held = references.defined() ? references.narrow(0, 0, n).contiguous() : references;
+  Predictions seen = predict(network, sample, held);
   auto accuracy = seen.labels.eq(truth).to(at::kDouble).mean().item<double>();
   double chance = 1.0 / static_cast<double>(network.info().classes);
   if (auto fit = fit_labels(truth, seen.labels, network.info().classes)) {
@@ -75,7 +83,7 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
         "gradients "
         "vanish where the network is sure, so attacks look weaker than they are");
   if (attack.needs_gradients()) {
-    at::Tensor zero = gradients_of(network, sample, truth).flatten(1).ne(0).any(1).logical_not();
+    at::Tensor zero = gradients_of(network, sample, truth, held).flatten(1).ne(0).any(1).logical_not();
     auto share = zero.to(at::kDouble).mean().item<double>();
     if (share >= kManyZero)
       warnings.push_back(
@@ -84,8 +92,17 @@ std::vector<std::string> attack_warnings(Network& network, const Attack& attack,
                       share * 100));
   }
   // Noise follows from the number of a row: rows that moved on draw another.
-  at::Tensor moved = network.run(sample.roll(1, 0)).logits.roll(-1, 0);
-  if (n == 1) moved = network.run(at::cat({sample, sample})).logits.narrow(0, 1, 1);
+  auto scores = [&](const at::Tensor& rows, const at::Tensor& of_rows) {
+    Request request;
+    request.references = of_rows;
+    return network.run(rows, request).logits;
+  };
+  auto changed = [&](auto change) { return held.defined() ? change(held) : held; };
+  at::Tensor moved = scores(sample.roll(1, 0), changed([](const at::Tensor& t) { return t.roll(1, 0); })).roll(-1, 0);
+  if (n == 1) {
+    auto twice = [](const at::Tensor& t) { return at::cat({t, t}); };
+    moved = scores(twice(sample), changed(twice)).narrow(0, 1, 1);
+  }
   auto difference = (moved - seen.logits).abs().max().item<double>();
   if (network.info().random_layers > 0 && difference > kRandomness * seen.logits.abs().max().item<double>())
     warnings.emplace_back(

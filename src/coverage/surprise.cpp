@@ -105,7 +105,7 @@ CriterionEntry entry(const std::string& name, const std::string& help, const Buc
 
 std::vector<double> SurpriseScore::score(const Traces& traces) const {
   std::vector<double> scores(static_cast<std::size_t>(traces.size()), kNoScore);
-  struct Task {
+  struct Piece {
     std::int64_t label;
     std::vector<std::int64_t> rows;
   };
@@ -113,7 +113,7 @@ std::vector<double> SurpriseScore::score(const Traces& traces) const {
   for (std::int64_t i = 0; i < traces.size(); ++i) {
     if (traces.usable[static_cast<std::size_t>(i)]) by_label[traces.predicted.data_ptr<std::int64_t>()[i]].push_back(i);
   }
-  std::vector<Task> tasks;
+  std::vector<Piece> tasks;
   for (const auto& [label, rows] : by_label) {
     for (std::size_t at = 0; at < rows.size(); at += kRowsPerTask) {
       auto end = std::min(rows.size(), at + kRowsPerTask);
@@ -122,7 +122,7 @@ std::vector<double> SurpriseScore::score(const Traces& traces) const {
     }
   }
   workers().run(static_cast<std::int64_t>(tasks.size()), [&](std::int64_t index, int) {
-    const Task& task = tasks[static_cast<std::size_t>(index)];
+    const Piece& task = tasks[static_cast<std::size_t>(index)];
     auto n = static_cast<std::int64_t>(task.rows.size());
     at::Tensor batch = at::empty({n, block_.count});
     for (std::int64_t i = 0; i < n; ++i)

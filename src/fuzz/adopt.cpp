@@ -18,9 +18,13 @@ void BatchRunner::adopt(CampaignState& state, const News& news, BatchRecord& bat
   for (std::size_t first = 0; first < fresh.size(); first += size) {
     std::size_t end = std::min(fresh.size(), first + size);
     std::vector<at::Tensor> images;
-    for (std::size_t i = first; i < end; ++i) images.push_back(type_.decode(fresh[i]->encoded, "another island"));
+    std::vector<std::int64_t> seeds;
+    for (std::size_t i = first; i < end; ++i) {
+      images.push_back(type_.decode(fresh[i]->encoded, "another island"));
+      seeds.push_back(fresh[i]->record.seed);
+    }
     std::int64_t unused = 0;
-    Judged judged = judge(at::stack(images), state.corpus, unused);
+    Judged judged = judge(at::stack(images), state.corpus.references(seeds), state.corpus, unused);
     if (count_passes_) state.counters.passes += judged.size();
     for (std::size_t i = first; i < end; ++i) {
       const InputRecord& record = fresh[i]->record;

@@ -54,6 +54,12 @@ std::string figures_text(const std::vector<std::pair<std::string, double>>& figu
   return object.dump();
 }
 
+// Two JSON objects, or nothing, as one.
+std::string joined_objects(const std::string& first, const std::string& second) {
+  if (first.empty() || second.empty()) return first + second;
+  return first.substr(0, first.size() - 1) + "," + second.substr(1);
+}
+
 }  // namespace
 
 // A candidate that is kept, or a fault, or both.
@@ -96,29 +102,45 @@ std::int64_t BatchRunner::chunk_size() const {
 }
 
 at::Tensor confidences_of(const Network& network, const Judged& judged) {
-  return confidences(probabilities(network.info().head, judged.logits), judged.predicted);
+  return confidences(probabilities(network.info(), judged.logits), judged.predicted);
 }
 
-Judged BatchRunner::judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const {
+Judged BatchRunner::judge(const at::Tensor& images, const at::Tensor& references, Corpus& corpus,
+                          std::int64_t& reexamined) const {
   Judged judged{images, {}, {}, {}, {}, {}, {}, {}, corpus};
   Network& network = tracer_.network();
+  const Question& question = network.info().question;
+  Request request;
+  request.answers = question.by_reference();
   if (needs_.traces) {
     judged.traces = tracer_.trace(images);
     judged.logits = judged.traces.logits;
   } else {
-    judged.logits = network.run(images).logits;
+    Outputs outputs = network.run(images, request);
+    judged.logits = request.answers ? outputs.answers : outputs.logits;
   }
-  reexamined += settle_close_calls(network, images, judged.logits);
+  at::Tensor held = references;
+  if (request.answers) {
+    judged.answers = judged.logits;
+    if (!held.defined()) held = question.references_of(judged.answers);
+    judged.logits = question.scores(judged.answers, held);
+  }
+  reexamined += settle_close_calls(network, images, judged.logits, held);
   judged.predicted = verdicts(judged.logits);
-  if (needs_.traces) judged.traces.predicted = judged.predicted;
+  // Traces of answers are of one class, whatever they are held against.
+  if (needs_.traces && !request.answers) judged.traces.predicted = judged.predicted;
   return judged;
 }
 
 Judged BatchRunner::judge_seeds(Corpus& corpus, std::int64_t first, std::int64_t count) const {
   std::vector<at::Tensor> images;
-  for (std::int64_t id = first; id < first + count; ++id) images.push_back(corpus.image(id));
+  std::vector<std::int64_t> ids;
+  for (std::int64_t id = first; id < first + count; ++id) {
+    images.push_back(corpus.image(id));
+    ids.push_back(id);
+  }
   std::int64_t unused = 0;
-  Judged judged = judge(at::stack(images), corpus, unused);
+  Judged judged = judge(at::stack(images), corpus.references(ids), corpus, unused);
   for (std::int64_t id = first; id < first + count; ++id) {
     judged.labels.push_back(corpus.at(id).label);
     judged.parents.push_back(id);
@@ -149,7 +171,7 @@ void BatchRunner::absorb(CampaignState& state, const Dataset& data) const {
     check_interrupt();
     std::int64_t count = std::min(size, data.size() - first);
     std::int64_t unused = 0;
-    Judged judged = judge(data.images.narrow(0, first, count), state.corpus, unused);
+    Judged judged = judge(data.images.narrow(0, first, count), {}, state.corpus, unused);
     const auto* labels = data.labels.data_ptr<std::int64_t>() + first;
     judged.labels.assign(labels, labels + count);
     auto none = static_cast<std::size_t>(count);
@@ -231,6 +253,8 @@ std::vector<PickedParent> BatchRunner::parents(CampaignState& state, const std::
     parent.label = entry.label;
     parent.iteration = state.counters.iterations + static_cast<std::int64_t>(i) + 1;
     parent.base = candidate_stream_;
+    if (at::Tensor reference = state.corpus.references({entry.seed}); reference.defined())
+      parent.reference = reference[0];
     result.push_back(std::move(parent));
   }
   return result;
@@ -262,7 +286,10 @@ BatchRunner::Round BatchRunner::valid_ones(CampaignState& state, const Proposal&
 
 Judged BatchRunner::judge(CampaignState& state, const Proposal& proposal, const Round& round,
                           const std::vector<std::int64_t>& picks) const {
-  Judged judged = judge(round.inputs, state.corpus, state.counters.reexamined);
+  std::vector<std::int64_t> origins;
+  for (std::int64_t row : round.rows)
+    origins.push_back(picks[round.candidates.each[static_cast<std::size_t>(row)].parent]);
+  Judged judged = judge(round.inputs, state.corpus.references(origins), state.corpus, state.counters.reexamined);
   if (count_passes_) state.counters.passes += judged.size();
   for (std::int64_t row : round.rows) {
     std::size_t parent = round.candidates.each[static_cast<std::size_t>(row)].parent;
@@ -273,6 +300,24 @@ Judged BatchRunner::judge(CampaignState& state, const Proposal& proposal, const 
     judged.iterations.push_back(proposal.parents()[parent].iteration);
   }
   return judged;
+}
+
+// Of a task by reference: what the answer was, and how far it was from what it should be.
+std::vector<std::pair<std::string, double>> BatchRunner::remarks_on(const Judged& judged, std::size_t row) const {
+  const Question& question = tracer_.network().info().question;
+  if (!question.by_reference()) return {};
+  auto i = static_cast<std::int64_t>(row);
+  at::Tensor answer = judged.answers.narrow(0, i, 1);
+  at::Tensor reference = judged.corpus.references({judged.seeds[row]});
+  std::vector<std::pair<std::string, double>> remarks;
+  auto distance = static_cast<double>(question.deviations(answer, reference).item<float>());
+  if (!std::isfinite(distance)) return remarks;
+  remarks.emplace_back(question.task == Task::regression ? "deviation" : "flipped", distance);
+  if (question.task == Task::regression && question.outputs == 1) {
+    remarks.emplace_back("answer", static_cast<double>(answer.item<float>()));
+    remarks.emplace_back("reference", static_cast<double>(reference.item<float>()));
+  }
+  return remarks;
 }
 
 // Numbers are given in order; what takes time then happens side by side.
@@ -301,6 +346,7 @@ std::vector<BatchRunner::Find> BatchRunner::number_finds(CampaignState& state, c
     record.confidence = static_cast<double>(confidence[row]);
     record.unrepeatable = !candidate.repeatable;
     record.metadata = decision.metadata;
+    record.figures = figures_text(remarks_on(judged, row));
     Find find{row, {}, {}, {}, {}};
     static_cast<MutantRecord&>(find.input) = record;
     static_cast<MutantRecord&>(find.fault) = record;
@@ -376,7 +422,7 @@ void BatchRunner::describe_finds(CampaignState& state, const Proposal& proposal,
         MutantRecord& record = find.input;
         record.sha256 = sha256({reinterpret_cast<const char*>(pixels_of(find)), type_.bytes()});
         record.rule = proposal.provenance(row);
-        record.figures = figures_text(proposal.figures(row));
+        record.figures = joined_objects(record.figures, figures_text(proposal.figures(row)));
         find.memo = generator_.inherit(parent.memo, record.rule);
         if (find.fault.id != 0) find.fault.change = change_of(pixels_of(find), parent.seed.contiguous(), type_);
       },

@@ -47,11 +47,13 @@ class BatchRunner {
   std::vector<std::int64_t> pick(CampaignState& state) const;
   std::vector<PickedParent> parents(CampaignState& state, const std::vector<std::int64_t>& picks) const;
   static Round valid_ones(CampaignState& state, const Proposal& proposal, Candidates candidates);
-  Judged judge(const at::Tensor& images, Corpus& corpus, std::int64_t& reexamined) const;
+  // `references` of a task that has such; undefined: answers are right as they are.
+  Judged judge(const at::Tensor& images, const at::Tensor& references, Corpus& corpus, std::int64_t& reexamined) const;
   Judged judge(CampaignState& state, const Proposal& proposal, const Round& round,
                const std::vector<std::int64_t>& picks) const;
   std::vector<Find> number_finds(CampaignState& state, const Round& round, const Judged& judged,
                                  const std::vector<Decision>& decisions) const;
+  std::vector<std::pair<std::string, double>> remarks_on(const Judged& judged, std::size_t row) const;
   static void for_each_find(const std::vector<Find*>& finds, bool tell_all, const std::function<void(Find&)>& work,
                             void (*put)(ArchiveWriter&, const Find&), void (*get)(ArchiveReader&, Find&));
   void describe_finds(CampaignState& state, const Proposal& proposal, const Round& round,

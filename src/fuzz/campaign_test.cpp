@@ -128,7 +128,9 @@ TEST_F(CampaignTest, FaultsBeyondTheFilesAreInTheStore) {
     EXPECT_EQ(fault.sha256, faults[i].sha256);
     EXPECT_TRUE(at::equal(some.image(fault), all.image(faults[i]))) << fault.id;
     bool has_file = fs::exists(folder_ / "some" / fault.file);
-    if (fault.distinct) EXPECT_EQ(has_file, ++distinct <= 7) << "the first ones have a file";
+    if (fault.distinct) {
+      EXPECT_EQ(has_file, ++distinct <= 7) << "the first ones have a file";
+    }
     shared_in_store += !fault.distinct && !has_file ? 1 : 0;
   }
   EXPECT_GT(distinct, 7);

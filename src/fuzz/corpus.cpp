@@ -36,6 +36,14 @@ at::Tensor Corpus::image(std::int64_t id) {
   return cached(id, [&] { return fetch_(id); });
 }
 
+at::Tensor Corpus::references(const std::vector<std::int64_t>& ids) const {
+  if (!references_.defined()) return {};
+  std::vector<std::int64_t> rows;
+  rows.reserve(ids.size());
+  for (std::int64_t id : ids) rows.push_back(at(id).seed - 1);
+  return references_.index_select(0, at::tensor(rows, at::kLong));
+}
+
 at::Tensor Corpus::cached(std::int64_t id, const std::function<at::Tensor()>& make) {
   auto found = cache_index_.find(id);
   if (found != cache_index_.end()) {

@@ -33,7 +33,9 @@ std::string probe_model(const BatchRunner& runner, Network& network, Guide& fres
   }
   Request alone;
   alone.alone = true;
-  put(out, network.run(judged.images.narrow(0, 0, std::min(kAlone, judged.size())), alone).logits);
+  alone.answers = network.info().question.by_reference();
+  Outputs outputs = network.run(judged.images.narrow(0, 0, std::min(kAlone, judged.size())), alone);
+  put(out, alone.answers ? outputs.answers : outputs.logits);
   if (fresh.needs().traces) out.put(fresh.absorb(judged));
   out.put(fresh.covered().covered);
   return sha256(out.bytes());

@@ -57,6 +57,14 @@ CampaignRecord make_record(const CampaignSettings& settings, const CampaignSubje
   record.preprocess.classes = network.card().classes_given;
   record.preprocess.head = network.card().head;
   if (network.card().label_shift != 0) record.preprocess.label_shift = std::to_string(network.card().label_shift);
+  record.preprocess.output = network.card().output;
+  // Found or stated, so that an older campaign of scores still says nothing of it.
+  const Question& question = info.question;
+  if (question.task != Task::classes) record.preprocess.task = to_string(question.task);
+  bool thresholds = question.task == Task::binary || question.task == Task::multi_label;
+  if (thresholds && network.card().threshold)
+    record.preprocess.threshold = fmt::format("{}", *network.card().threshold);
+  if (question.task == Task::regression) record.preprocess.tolerance = fmt::format("{}", question.tolerance);
   record.execution = network.execution();
   record.data = subject.data.name;
   record.data_sha256 = content_hash(subject.data);

@@ -25,6 +25,7 @@ void for_each_field(Record& r, Visit&& visit) {
     visit("gain", r.gain);
     visit("sha256", r.sha256);
     visit("source", r.source);
+    visit("reference", r.reference);
   } else if constexpr (std::is_same_v<T, WrongSeedRecord>) {
     visit("item", r.item);
     visit("label", r.label);
@@ -71,7 +72,7 @@ void for_each_field(Record& r, Visit&& visit) {
 // Columns that version 2 of the store did not have. Rows that leave them at zero or empty hash as they did then.
 inline bool is_later_column(std::string_view column) {
   return column == "origin" || column == "unrepeatable" || column == "figures" || column == "metadata" ||
-         column == "passes" || column == "source" || column == "change";
+         column == "passes" || column == "source" || column == "change" || column == "reference";
 }
 
 // The fields of a record one after the other, in an archive of ours.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <vector>
 
 #include "galvani/base/error.h"
@@ -20,7 +21,8 @@ CREATE TABLE seeds(
   gain REAL NOT NULL,
   sha256 TEXT NOT NULL,
   image BLOB NOT NULL,
-  source TEXT NOT NULL DEFAULT '');
+  source TEXT NOT NULL DEFAULT '',
+  reference TEXT NOT NULL DEFAULT '');
 CREATE TABLE wrong_seeds(
   item INTEGER PRIMARY KEY,
   label INTEGER NOT NULL,
@@ -103,13 +105,14 @@ CREATE TABLE classes(
 CREATE TABLE clock(batch INTEGER PRIMARY KEY, seconds REAL NOT NULL, date INTEGER NOT NULL DEFAULT 0);
 )";
 
-// What version 3 has and version 2 had not.
+// What one version has and those before it had not.
 struct Addition {
   struct Column {
     const char* name;
     const char* type;
     const char* fallback;
   };
+  int since;
   const char* table;
   std::vector<Column> columns;
 };
@@ -122,12 +125,23 @@ const std::vector<Addition::Column> kOfFaults = [] {
   columns.push_back({"change", "REAL", "0"});
   return columns;
 }();
-const std::vector<Addition> kAdditions = {{"seeds", {{"source", "TEXT", "''"}}},
-                                          {"wrong_seeds", {{"source", "TEXT", "''"}}},
-                                          {"inputs", kOfCandidates},
-                                          {"faults", kOfFaults},
-                                          {"batches", {{"passes", "INTEGER", "0"}}},
-                                          {"clock", {{"date", "INTEGER", "0"}}}};
+const std::vector<Addition> kAdditions = {{3, "seeds", {{"source", "TEXT", "''"}}},
+                                          {3, "wrong_seeds", {{"source", "TEXT", "''"}}},
+                                          {3, "inputs", kOfCandidates},
+                                          {3, "faults", kOfFaults},
+                                          {3, "batches", {{"passes", "INTEGER", "0"}}},
+                                          {3, "clock", {{"date", "INTEGER", "0"}}},
+                                          {4, "seeds", {{"reference", "TEXT", "''"}}}};
+
+// visit(table, column) for every column that a store of that version lacks.
+template <class Visit>
+void for_each_missing(int version, Visit&& visit) {
+  for (const Addition& added : kAdditions) {
+    for (const Addition::Column& column : added.columns) {
+      if (added.since > version) visit(added.table, column);
+    }
+  }
+}
 
 }  // namespace
 
@@ -141,7 +155,7 @@ void create_schema(Database& database, const std::string& identity) {
 int schema_version(Database& database, const std::string& name) {
   Statement version(database, "SELECT value FROM meta WHERE key = 'schema'");
   if (!version.step()) bad_input("{}: is not a campaign's store", name);
-  for (int known : {kOldestSchema, kSchemaVersion}) {
+  for (int known = kOldestSchema; known <= kSchemaVersion; ++known) {
     if (version.text(0) == std::to_string(known)) return known;
   }
   bad_input("{}: is written in version {} of the store, this program knows versions {} to {}", name,
@@ -149,25 +163,25 @@ int schema_version(Database& database, const std::string& name) {
 }
 
 void check_schema(Database& database, const std::string& name) {
-  if (schema_version(database, name) == kSchemaVersion) return;
+  int version = schema_version(database, name);
+  if (version == kSchemaVersion) return;
   database.execute("PRAGMA temp_store = MEMORY");
-  for (const Addition& added : kAdditions)
-    database.execute(fmt::format("CREATE TEMP VIEW {0} AS SELECT *{1} FROM main.{0}", added.table, [&] {
-      std::string columns;
-      for (const Addition::Column& column : added.columns)
-        columns += fmt::format(", {} AS {}", column.fallback, column.name);
-      return columns;
-    }()));
+  std::map<std::string, std::string> columns;
+  for_each_missing(version, [&](const char* table, const Addition::Column& column) {
+    columns[table] += fmt::format(", {} AS {}", column.fallback, column.name);
+  });
+  for (const auto& [table, missing] : columns)
+    database.execute(fmt::format("CREATE TEMP VIEW {0} AS SELECT *{1} FROM main.{0}", table, missing));
 }
 
 void migrate_schema(Database& database, const std::string& name) {
-  if (schema_version(database, name) == kSchemaVersion) return;
+  int version = schema_version(database, name);
+  if (version == kSchemaVersion) return;
   Transaction transaction(database);
-  for (const Addition& added : kAdditions) {
-    for (const Addition::Column& column : added.columns)
-      database.execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} NOT NULL DEFAULT {}", added.table, column.name,
-                                   column.type, column.fallback));
-  }
+  for_each_missing(version, [&](const char* table, const Addition::Column& column) {
+    database.execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} NOT NULL DEFAULT {}", table, column.name, column.type,
+                                 column.fallback));
+  });
   Statement(database, "UPDATE meta SET value = ? WHERE key = 'schema'").run(std::to_string(kSchemaVersion));
   transaction.commit();
 }

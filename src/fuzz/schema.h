@@ -8,7 +8,7 @@
 
 namespace galvani {
 
-constexpr int kSchemaVersion = 3;
+constexpr int kSchemaVersion = 4;
 constexpr int kOldestSchema = 2;
 
 // `identity` is CampaignRecord::identity.

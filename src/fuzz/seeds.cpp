@@ -16,7 +16,9 @@
 #include "galvani/base/progress.h"
 #include "galvani/base/rng.h"
 #include "galvani/fuzz/reader.h"
+#include "galvani/fuzz/references.h"
 #include "galvani/model/evaluate.h"
+#include "galvani/model/inputs.h"
 #include "galvani/model/label_fit.h"
 
 namespace galvani {
@@ -50,7 +52,9 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
     at::Tensor rows = at::empty({static_cast<std::int64_t>(end - first)}, at::kLong);
     std::copy(order.begin() + static_cast<std::ptrdiff_t>(first), order.begin() + static_cast<std::ptrdiff_t>(end),
               rows.data_ptr<std::int64_t>());
-    Predictions said = predict(network, data.images.index_select(0, rows));
+    at::Tensor references = stated_references(network, data);
+    if (references.defined()) references = references.index_select(0, rows);
+    Predictions said = predict(network, data.images.index_select(0, rows), references);
     std::size_t before = seeds.records.size();
     for (std::size_t i = first; i < end && static_cast<std::int64_t>(seeds.records.size()) < count; ++i) {
       std::int64_t item = order[i];
@@ -59,8 +63,15 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
       bool right = predicted == labels[item];
       std::string source = data.files.empty() ? "" : data.files[static_cast<std::size_t>(item)];
       if (right || keep_wrong) {
-        seeds.records.push_back(
-            {static_cast<std::int64_t>(seeds.records.size()) + 1, item, labels[item], sure, 0, 0, {}, source});
+        seeds.records.push_back({static_cast<std::int64_t>(seeds.records.size()) + 1,
+                                 item,
+                                 labels[item],
+                                 sure,
+                                 0,
+                                 0,
+                                 {},
+                                 source,
+                                 references.defined() ? reference_text(data.answers[item]) : std::string()});
         seeds.images.push_back(data.images[item].clone());
       }
       if (!right) seeds.wrong.push_back({item, labels[item], predicted, sure, source});
@@ -68,6 +79,11 @@ Seeds choose_seeds(Network& network, const Dataset& data, const CampaignSettings
     progress.advance(static_cast<std::int64_t>(seeds.records.size() - before));
     first = end;
   }
+  if (seeds.records.empty() && network.info().question.by_reference())
+    bad_input(
+        "{}: the model gets none of its inputs right: every answer is farther from what is right than the "
+        "tolerance, or has another label",
+        data.name);
   if (seeds.records.empty()) {
     std::vector<std::int64_t> truth, said;
     for (const WrongSeedRecord& wrong : seeds.wrong) {
@@ -135,6 +151,7 @@ Seeds stored_seeds(const std::filesystem::path& folder, std::vector<std::string>
 }
 
 std::vector<std::string> class_names(const Network& network, const Dataset& data) {
+  if (network.info().question.by_reference()) return network.info().question.verdict_names();
   std::vector<std::string> names = network.card().class_names;
   names.resize(static_cast<std::size_t>(network.info().classes));
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -79,6 +79,10 @@ void CampaignRecord::for_each_value(Record& r, Visit&& visit) {
   visit("model", "assumed", r.preprocess_assumed, Matters::told);
   visit("model", "names", r.preprocess.classes, Matters::told);
   visit("model", "head", r.preprocess.head, Matters::added);
+  visit("model", "task", r.preprocess.task, Matters::added);
+  visit("model", "output", r.preprocess.output, Matters::added);
+  visit("model", "threshold", r.preprocess.threshold, Matters::added);
+  visit("model", "tolerance", r.preprocess.tolerance, Matters::added);
   visit("data", "resize", r.preprocess.resize, Matters::told);
   visit("data", "crop", r.preprocess.crop, Matters::told);
   visit("data", "label-shift", r.preprocess.label_shift, Matters::told);
@@ -200,6 +204,16 @@ CampaignRecord CampaignRecord::from_toml(const std::filesystem::path& path) {
   return record;
 }
 
+Task CampaignRecord::task() const {
+  return task_of(preprocess.task).value_or(Task::classes);
+}
+
+bool CampaignRecord::by_reference() const {
+  Question question;
+  question.task = task();
+  return question.by_reference();
+}
+
 std::string CampaignRecord::identity() const {
   std::string text;
   for_each_value(*this, [&](const char* section, const char* key, const auto& value, Matters matters) {
@@ -248,6 +262,10 @@ std::string CampaignRecord::command() const {
                              {"layout", p.layout}})
     text += fmt::format(" --{} {}", flag, quoted(value));
   for (auto [flag, value] : {std::pair<const char*, const std::string&>{"head", p.head},
+                             {"task", p.task},
+                             {"model-output", p.output},
+                             {"threshold", p.threshold},
+                             {"tolerance", p.tolerance},
                              {"resize", p.resize},
                              {"crop", p.crop},
                              {"classes", p.classes},

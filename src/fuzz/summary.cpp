@@ -62,9 +62,14 @@ std::string base_text(const CampaignRecord& record, const SeedFigures& seeds) {
     p.apply_to(card);
     preprocessing = preprocessing_text(card.preprocess, SampleKind::audio);
   }
-  return fmt::format("{} gets {} of {} right ({:.1f}%); preprocessing: {} ({})",
-                     printable(std::filesystem::path(record.model).filename().string()), format_count(seeds.right),
-                     counted(seeds.looked_at, "input"), seeds.accuracy() * 100, preprocessing,
+  std::string model = printable(std::filesystem::path(record.model).filename().string());
+  // Held against its own answers a network is always right.
+  std::string start = record.settings.labels == "model"
+                          ? fmt::format("{}: {} held against its own answers to them", model,
+                                        counted(seeds.looked_at, "input is", "inputs are"))
+                          : fmt::format("{} gets {} of {} right ({:.1f}%)", model, format_count(seeds.right),
+                                        counted(seeds.looked_at, "input"), seeds.accuracy() * 100);
+  return fmt::format("{}; preprocessing: {} ({})", start, preprocessing,
                      record.preprocess_assumed ? "assumed: the file does not say" : "as stated");
 }
 

@@ -116,7 +116,15 @@ class AttackGenerator : public Generator {
     if (!plan_.attacks.front()->needs_gradients()) return "";
     AttackTask task;
     task.inputs = seed.unsqueeze(0);
-    task.labels = network().run(task.inputs).logits.argmax(1);
+    const Question& question = network().info().question;
+    if (question.by_reference()) {
+      Request request;
+      request.answers = true;
+      task.references = question.references_of(network().run(task.inputs, request).answers);
+      task.labels = at::full({1}, Question::kHolds, at::kLong);
+    } else {
+      task.labels = network().run(task.inputs).logits.argmax(1);
+    }
     task.streams = {Rng(0)};
     Attacked stepped = (*make_attack(Spec{"fgsm", {}}))(network(), task);
     return sha256(std::string(static_cast<const char*>(stepped.inputs.data_ptr()), stepped.inputs.nbytes()));
@@ -165,8 +173,10 @@ void AttackProposal::attack_all() {
   for (std::size_t i = 0; i < standing.size(); ++i) standing[i] = i;
   std::vector<at::Tensor> all;
   std::vector<std::int64_t> labels;
+  std::vector<at::Tensor> references;
   for (const PickedParent& parent : parents()) {
     all.push_back(parent.input);
+    if (parent.reference.defined()) references.push_back(parent.reference);
     labels.push_back(parent.label);
   }
   at::Tensor inputs = at::stack(all);
@@ -181,6 +191,7 @@ void AttackProposal::attack_all() {
     AttackTask task;
     task.inputs = inputs.index_select(0, index);
     task.labels = every_label.index_select(0, index);
+    if (!references.empty()) task.references = at::stack(references).index_select(0, index);
     if (every_target.defined()) task.targets = every_target.index_select(0, index);
     for (std::size_t i : standing) task.streams.push_back(parents()[i].stream(static_cast<std::int64_t>(level)));
     task.progress = [](std::int64_t) { check_interrupt(); };
@@ -222,6 +233,9 @@ void AttackProposal::attack_all() {
 at::Tensor AttackProposal::targets(const at::Tensor& inputs, const std::vector<std::size_t>& rows) const {
   const AttackPlan& plan = attacks_.plan();
   if (plan.aim == kAnyClass) return {};
+  if (attacks_.network().info().question.by_reference())
+    bad_usage("{}: its task is {}, so there are no classes to aim at", attacks_.network().info().path,
+              to_string(attacks_.network().info().question.task));
   std::int64_t classes = attacks_.network().info().classes;
   at::Tensor least;
   if (plan.aim == "least") {

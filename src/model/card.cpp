@@ -15,6 +15,7 @@
 #include "galvani/base/nesting.h"
 #include "galvani/base/text.h"
 #include "galvani/data/sample.h"
+#include "galvani/model/task.h"
 #include "model/loops.h"
 
 namespace galvani {
@@ -134,6 +135,27 @@ void check_head(const std::string& head, const std::string& what, ErrorCode code
     fail(code, "{} is '{}', but must be logits, softmax, log-softmax or sigmoid", what, printable(head));
 }
 
+void check_task(const std::string& task, const std::string& what, ErrorCode code) {
+  if (!task.empty() && !task_of(task))
+    fail(code, "{} is '{}', but must be classes, binary, multi-label or regression", what, printable(task));
+}
+
+double checked_threshold(double value, const std::string& what, ErrorCode code) {
+  if (!(value > 0 && value < 1)) fail(code, "{} is {}, but must be a probability between 0 and 1", what, value);
+  return value;
+}
+
+double checked_tolerance(double value, const std::string& what, ErrorCode code) {
+  if (!(value > 0 && std::isfinite(value))) fail(code, "{} is {}, but must be above 0", what, value);
+  return value;
+}
+
+double one_number(const std::string& flag, const std::string& text) {
+  std::vector<double> numbers = parse_numbers(flag, text);
+  if (numbers.size() != 1) bad_usage("{} is '{}', but must be one number", flag, printable(text));
+  return numbers[0];
+}
+
 // A text or a number, as text.
 std::string text_of(const json& value) {
   return value.is_number_integer() ? std::to_string(value.get<std::int64_t>()) : value.get<std::string>();
@@ -183,6 +205,14 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
     if (j.contains("rate")) set_rate(card, text_of(j.at("rate")), where + ": 'rate'", ErrorCode::bad_input);
     if (j.contains("type")) card.number = j.at("type").get<std::string>();
     if (j.contains("head")) card.head = j.at("head").get<std::string>();
+    if (j.contains("task")) card.task = j.at("task").get<std::string>();
+    if (j.contains("output")) card.output = text_of(j.at("output"));
+    if (j.contains("threshold"))
+      card.threshold =
+          checked_threshold(j.at("threshold").get<double>(), where + ": 'threshold'", ErrorCode::bad_input);
+    if (j.contains("tolerance"))
+      card.tolerance =
+          checked_tolerance(j.at("tolerance").get<double>(), where + ": 'tolerance'", ErrorCode::bad_input);
     if (j.contains("classes")) card.class_names = j.at("classes").get<std::vector<std::string>>();
     if (j.contains("label_shift"))
       set_label_shift(card, text_of(j.at("label_shift")), where + ": 'label_shift'", ErrorCode::bad_input);
@@ -202,6 +232,7 @@ void read_into(ModelCard& card, const json& j, const std::string& where) {
   if (!card.number.empty() && card.number != "float32" && card.number != "float16" && card.number != "uint8")
     bad_input("{}: 'type' is '{}', but must be float32, float16 or uint8", where, printable(card.number));
   check_head(card.head, where + ": 'head'", ErrorCode::bad_input);
+  check_task(card.task, where + ": 'task'", ErrorCode::bad_input);
   for (std::int64_t n : card.input) {
     if (n < 1 || (card.input.size() == 3 && n > 65536)) bad_input("{}: 'input' has a side of {}", where, n);
   }
@@ -256,6 +287,10 @@ std::string ModelCard::to_json() const {
   if (rate > 0) j["rate"] = rate;
   if (!number.empty()) j["type"] = number;
   if (!head.empty()) j["head"] = head;
+  if (!task.empty()) j["task"] = task;
+  if (!output.empty()) j["output"] = output;
+  if (threshold) j["threshold"] = *threshold;
+  if (tolerance) j["tolerance"] = *tolerance;
   if (!class_names.empty()) j["classes"] = class_names;
   if (label_shift != 0) j["label_shift"] = label_shift;
   if (!architecture.empty()) j["architecture"] = architecture;
@@ -286,10 +321,10 @@ void ModelCard::override_with_toml(const std::filesystem::path& path) {
   } catch (const toml::parse_error& e) {
     bad_input("{}: line {}: {}", path.string(), e.source().begin.line, e.description());
   }
-  static const std::vector<std::string> kKnown = {"range",    "mean",          "std",         "channels",     "layout",
-                                                  "input",    "type",          "head",        "classes",      "resize",
-                                                  "crop",     "rate",          "label_shift", "architecture", "data",
-                                                  "accuracy", "accuracy_data", "source",      "licence"};
+  static const std::vector<std::string> kKnown = {
+      "range",       "mean",         "std",       "channels",  "layout",        "input",  "type",   "head",
+      "task",        "output",       "threshold", "tolerance", "classes",       "resize", "crop",   "rate",
+      "label_shift", "architecture", "data",      "accuracy",  "accuracy_data", "source", "licence"};
   for (const auto& [key, unused] : table) {
     if (std::find(kKnown.begin(), kKnown.end(), key.str()) == kKnown.end())
       bad_input("{}: there is no key '{}'; known are {}", path.string(), printable(key.str()), fmt::join(kKnown, ", "));
@@ -314,6 +349,13 @@ void CardFlags::apply_to(ModelCard& card) const {
   if (!label_shift.empty()) set_label_shift(card, label_shift, "--label-shift", ErrorCode::usage);
   check_head(head, "--head", ErrorCode::usage);
   if (!head.empty()) card.head = head;
+  check_task(task, "--task", ErrorCode::usage);
+  if (!task.empty()) card.task = task;
+  if (!output.empty()) card.output = output;
+  if (!threshold.empty())
+    card.threshold = checked_threshold(one_number("--threshold", threshold), "--threshold", ErrorCode::usage);
+  if (!tolerance.empty())
+    card.tolerance = checked_tolerance(one_number("--tolerance", tolerance), "--tolerance", ErrorCode::usage);
   if (!classes.empty()) {
     card.class_names = parse_class_names(classes);
     card.classes_given = classes;

@@ -50,12 +50,14 @@ at::Tensor close_calls(const at::Tensor& logits) {
 
 }  // namespace
 
-std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::Tensor& logits) {
+std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::Tensor& logits,
+                                const at::Tensor& references) {
   if (logits.size(1) < 2 || images.size(0) == 0) return 0;
   at::Tensor close = close_calls(logits);
   if (close.numel() == 0) return 0;
   Request alone;
   alone.alone = true;
+  if (references.defined()) alone.references = references.index_select(0, close);
   logits.index_copy_(0, close, network.run(images.index_select(0, close), alone).logits);
   return close.numel();
 }
@@ -72,17 +74,24 @@ at::Tensor confidences(const at::Tensor& probabilities, const at::Tensor& verdic
 
 std::string verdict_name(const Network& network, const Labelled& data, std::int64_t verdict) {
   if (verdict == kNotANumber) return kNotANumberName;
-  const auto& names = network.card().class_names;
+  const Question& question = network.info().question;
+  const auto names = question.by_reference() ? question.verdict_names() : network.card().class_names;
   auto i = static_cast<std::size_t>(verdict);
   return i < names.size() ? names[i] : data.class_name(verdict);
 }
 
 Predictions predict(Network& network, const at::Tensor& images) {
+  return predict(network, images, {});
+}
+
+Predictions predict(Network& network, const at::Tensor& images, const at::Tensor& references) {
   Predictions result;
-  result.logits = network.run(images).logits;
-  result.reexamined = settle_close_calls(network, images, result.logits);
+  Request request;
+  request.references = references;
+  result.logits = network.run(images, request).logits;
+  result.reexamined = settle_close_calls(network, images, result.logits, references);
   result.labels = verdicts(result.logits);
-  result.probabilities = probabilities(network.info().head, result.logits);
+  result.probabilities = probabilities(network.info(), result.logits);
   result.confidence = confidences(result.probabilities, result.labels);
   return result;
 }

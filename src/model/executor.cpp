@@ -111,8 +111,12 @@ std::vector<at::Tensor> Plan::finish(std::vector<c10::IValue> stack) const {
   return result;
 }
 
-Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output)
-    : label_(label), module_(frozen.module), names_(std::move(names)), graph_(std::move(frozen.graph)) {
+Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& label, std::size_t result, bool any_output)
+    : label_(label),
+      result_(result),
+      module_(frozen.module),
+      names_(std::move(names)),
+      graph_(std::move(frozen.graph)) {
   check_groups(*graph_->block(), label);
   if (graph_->inputs().size() != kFixedInputs)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, graph_->inputs().size() - 1);
@@ -123,10 +127,10 @@ Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& lab
     torch::jit::EliminateDeadCode(whole_);
   }
   std::shared_ptr<Graph> whole = graph_->copy();
-  head_ = keep_only_logits(*graph_, label);
+  head_ = keep_only_logits(*graph_, result, label);
   torch::jit::EliminateDeadCode(graph_);
   if (head_.head != Head::logits) {
-    keep_only_output(*whole, label);
+    keep_only_output(*whole, result, label);
     torch::jit::EliminateDeadCode(whole);
     draw_from_scope(*whole, RandomMode::noise, label);
     with_head_ = std::move(whole);
@@ -138,6 +142,7 @@ Executor::Executor(FrozenModule frozen, GraphNames names, const std::string& lab
 
 Executor::Executor(const Executor& other, std::shared_ptr<Graph> graph)
     : label_(other.label_),
+      result_(other.result_),
       module_(other.module_),
       names_(other.names_),
       graph_(std::move(graph)),
@@ -146,6 +151,7 @@ Executor::Executor(const Executor& other, std::shared_ptr<Graph> graph)
       with_head_(other.with_head_),
       as_file_(other.as_file_),
       made_of_(other.made_of_),
+      binary_(other.binary_),
       random_layers_(other.random_layers_) {
   find_taps();
 }
@@ -264,18 +270,26 @@ void Executor::make_logits(Head of) {
   plans_.clear();
 }
 
+void Executor::make_binary(double threshold) {
+  append_binary(*graph_, threshold);
+  binary_ = threshold;
+  plans_.clear();
+}
+
 void Executor::cut_head(Graph& graph) const {
   if (as_file_)
-    keep_only_output(graph, label_);
+    keep_only_output(graph, result_, label_);
   else
-    keep_only_logits(graph, label_);
+    keep_only_logits(graph, result_, label_);
   if (made_of_) append_logits(graph, *made_of_);
+  if (binary_) append_binary(graph, *binary_);
 }
 
 std::unique_ptr<Executor> Executor::with_weights(FrozenModule frozen) const {
-  auto other = std::make_unique<Executor>(std::move(frozen), names_, label_, whole_ != nullptr);
+  auto other = std::make_unique<Executor>(std::move(frozen), names_, label_, result_, whole_ != nullptr);
   if (as_file_) other->take_file_output();
   if (made_of_) other->make_logits(*made_of_);
+  if (binary_) other->make_binary(*binary_);
   other->taps_ = taps_;
   other->sites_ = sites_;
   if (!original_.empty()) {
@@ -376,6 +390,32 @@ std::shared_ptr<const Plan> Executor::plan(const Wish& wish) {
   torch::jit::EliminateDeadCode(graph);
   cached = std::make_shared<const Plan>(graph, module_._ivalue(), std::move(fusion));
   return cached;
+}
+
+std::vector<std::size_t> Executor::taps_behind_output() const {
+  static const std::set<std::string> kOfValues = {"reshape", "view",    "flatten", "squeeze",    "unsqueeze", "permute",
+                                                  "cat",     "sigmoid", "softmax", "contiguous", "transpose", "exp",
+                                                  "slice",   "mul",     "add",     "concat",     "unflatten", "to"};
+  std::vector<Node*> nodes = top_level(*graph_);
+  std::set<const Node*> seen;
+  std::vector<const Value*> open(graph_->outputs().begin(), graph_->outputs().end());
+  while (!open.empty()) {
+    const Node* node = open.back()->node();
+    open.pop_back();
+    if (!seen.insert(node).second) continue;
+    bool list = node->kind() == c10::prim::ListConstruct || node->kind() == c10::prim::TupleConstruct;
+    if (!list && kOfValues.count(operator_name(node)) == 0) continue;
+    for (const Value* input : node->inputs()) {
+      if (list || input->type()->cast<c10::TensorType>() != nullptr ||
+          input->node()->kind() == c10::prim::ListConstruct)
+        open.push_back(input);
+    }
+  }
+  std::vector<std::size_t> result;
+  for (std::size_t tap = 0; tap < taps_.size(); ++tap) {
+    if (taps_[tap].kind == TapKind::convolution && seen.count(nodes[sites_[tap].node]) != 0) result.push_back(tap);
+  }
+  return result;
 }
 
 std::shared_ptr<const Plan> Executor::plan_for(const std::vector<Site>& sites) {

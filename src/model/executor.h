@@ -57,8 +57,9 @@ class Plan {
 
 class Executor {
  public:
-  // `label` names the file in errors. `any_output`: what the graph itself gives can be run, too.
-  Executor(FrozenModule frozen, GraphNames names, const std::string& label, bool any_output);
+  // `label` names the file in errors. `result`: which of the graph's outputs counts. `any_output`: what the graph
+  // itself gives can be run, too.
+  Executor(FrozenModule frozen, GraphNames names, const std::string& label, std::size_t result, bool any_output);
 
   // The same for a graph that takes only one image, made to take any number; null if that is not understood. What comes
   // out is yet to be checked. `two`: different images, [2, ...].
@@ -80,9 +81,13 @@ class Executor {
   // From here on scores are what the file gives, or are made of that, if it is probabilities.
   void take_file_output();
   void make_logits(Head of);
+  // From here on there are two classes: the single score is below the threshold (a score, too), or above.
+  void make_binary(double threshold);
   // Leaves a graph of the same file with the scores alone, as they are taken here.
   void cut_head(torch::jit::Graph& graph) const;
   std::int64_t random_layers() const { return random_layers_; }
+  // Taps whose values are the output but for their shape, for joining with others and for what works value by value.
+  std::vector<std::size_t> taps_behind_output() const;
   bool has_hidden_layers() const { return hidden_layers_; }  // layers inside loops or branches: cannot be tapped
   // Identifies the architecture, not the weights.
   std::string structure() const;
@@ -134,6 +139,7 @@ class Executor {
   std::string onnx_node_of(const torch::jit::Node* node) const;
 
   std::string label_;
+  std::size_t result_ = 0;
   torch::jit::Module module_;
   GraphNames names_;
   std::shared_ptr<torch::jit::Graph> graph_;
@@ -145,6 +151,7 @@ class Executor {
   std::shared_ptr<torch::jit::Graph> with_head_;  // null: there is none
   bool as_file_ = false;                          // the head was no such thing
   std::optional<Head> made_of_;                   // scores are made of what comes out
+  std::optional<double> binary_;                  // threshold
   std::int64_t random_layers_ = 0;
   bool hidden_layers_ = false;
   std::mutex mutex_;

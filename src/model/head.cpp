@@ -24,8 +24,14 @@ constexpr double kSure = 0.98;  // small scores that are none of a sigmoid's sel
 constexpr double kLeastProbability = 1e-38;
 constexpr double kLeastOdds = 1e-7;  // what float32 can tell from 1
 
-Value* first_result(Graph& graph, const std::string& label) {
+Value* result_at(Graph& graph, std::size_t result, const std::string& label) {
   Value* output = graph.outputs().at(0);
+  bool several = output->node()->kind() == c10::prim::TupleConstruct;
+  std::size_t outputs = several ? output->node()->inputs().size() : 1;
+  if (result > 0 && result >= outputs)
+    bad_input("{}: has no output {}, but {}: 0 to {}", label, result,
+              counted(static_cast<std::int64_t>(outputs), "output"), std::max<std::size_t>(outputs, 1) - 1);
+  if (several && outputs > 0) output = output->node()->input(result);
   while (output->node()->kind() == c10::prim::TupleConstruct && !output->node()->inputs().empty())
     output = output->node()->input(0);
   if (output->type()->cast<c10::TensorType>() == nullptr)
@@ -103,8 +109,8 @@ Found head_at(const Value* value) {
 
 }  // namespace
 
-HeadMatch keep_only_logits(Graph& graph, const std::string& label) {
-  Value* output = first_result(graph, label);
+HeadMatch keep_only_logits(Graph& graph, std::size_t result, const std::string& label) {
+  Value* output = result_at(graph, result, label);
   HeadMatch match;
   while (true) {
     std::vector<Node*> behind;  // the last first
@@ -134,8 +140,8 @@ HeadMatch keep_only_logits(Graph& graph, const std::string& label) {
   return match;
 }
 
-void keep_only_output(Graph& graph, const std::string& label) {
-  set_output(graph, first_result(graph, label));
+void keep_only_output(Graph& graph, std::size_t result, const std::string& label) {
+  set_output(graph, result_at(graph, result, label));
 }
 
 void append_logits(Graph& graph, Head head) {
@@ -150,11 +156,21 @@ void append_logits(Graph& graph, Head head) {
   set_output(graph, scores);
 }
 
+void append_binary(Graph& graph, double threshold) {
+  torch::jit::WithInsertPoint here(graph.return_node());
+  std::vector<std::int64_t> column = {-1, 1};
+  Value* score = graph.insert(c10::aten::reshape, {graph.outputs().at(0), column});
+  Value* yes = graph.insert(c10::aten::sub, {score, threshold});
+  Value* no = graph.insert(c10::Symbol::fromQualString("aten::zeros_like"), {score});
+  Value* both = graph.insertNode(graph.createList(c10::TensorType::get(), {no, yes}))->output();
+  set_output(graph, graph.insert(c10::aten::cat, {both, 1}));
+}
+
 Head head_of_values(const at::Tensor& values) {
   if (values.numel() == 0 || !at::isfinite(values).all().item<bool>()) return Head::logits;
   auto low = values.min().item<double>(), high = values.max().item<double>();
   if (low < 0 || high > 1 + kSumTolerance) return Head::logits;
-  if ((values.sum(1) - 1).abs().max().item<double>() < kSumTolerance) return Head::softmax;
+  if (values.size(1) > 1 && (values.sum(1) - 1).abs().max().item<double>() < kSumTolerance) return Head::softmax;
   return high <= 1 && high > kSure ? Head::sigmoid : Head::logits;
 }
 
@@ -164,13 +180,17 @@ constexpr double kSameValues = 1e-3;
 constexpr std::int64_t kOtherImages = 14;  // besides two of noise, where those look like probabilities
 constexpr double kBeyond = 40;             // of the range of values
 
+at::Tensor through_head(Head head, const at::Tensor& scores) {
+  return head == Head::sigmoid ? scores.sigmoid() : scores.softmax(1);
+}
+
 // Whether the scores are those before the head: through it they are what the file gives.
 bool is_before_head(const Executor& executor, const at::Tensor& input, const at::Tensor& logits) {
   at::Tensor file = executor.head_plan()->run(input, {})[0];
-  if (logits.dim() < 2 || file.numel() != logits.numel() || file.size(0) != logits.size(0)) return false;
-  at::Tensor through = probabilities(executor.head().head, logits.flatten(1));
+  if (logits.dim() < 1 || file.numel() != logits.numel() || file.size(0) != logits.size(0)) return false;
+  at::Tensor through = through_head(executor.head().head, as_rows(logits));
   if (executor.head().head == Head::log_softmax) through = through.log();
-  return at::allclose(through, file.flatten(1), 1e-2, kSameValues, /*equal_nan=*/true);
+  return at::allclose(through, as_rows(file), 1e-2, kSameValues, /*equal_nan=*/true);
 }
 
 // Images unlike each other: even ones, ramps, noise of several strengths. [n, ...shape] float, 0 to 255.
@@ -212,8 +232,12 @@ const char* to_string(Head head) {
   return "";
 }
 
-at::Tensor probabilities(Head head, const at::Tensor& logits) {
-  return head == Head::sigmoid ? logits.sigmoid() : logits.softmax(1);
+at::Tensor probabilities(const NetworkInfo& info, const at::Tensor& logits) {
+  if (info.question.task == Task::binary && info.question.outputs == 1) {
+    at::Tensor yes = (logits.select(1, 1) - logits.select(1, 0) + log_odds(info.question.threshold)).sigmoid();
+    return at::stack({1 - yes, yes}, 1);
+  }
+  return through_head(info.question.by_reference() ? Head::softmax : info.head, logits);
 }
 
 void Network::Impl::make_logits(Head head) {
@@ -226,6 +250,7 @@ void Network::Impl::make_logits(Head head) {
 
 bool Network::Impl::settle_head(const at::Tensor& input, const at::Tensor& logits) {
   head_settled = true;
+  bool numbers = card.task == to_string(Task::regression);
   Head stated = Head::logits;
   for (Head head : {Head::softmax, Head::log_softmax, Head::sigmoid}) {
     if (card.head == to_string(head)) stated = head;
@@ -233,18 +258,18 @@ bool Network::Impl::settle_head(const at::Tensor& input, const at::Tensor& logit
   const HeadMatch& match = executor->head();
   if (match.head != Head::logits) {
     bool kind = card.head.empty() || (match.head == Head::sigmoid) == (stated == Head::sigmoid);
-    bool tried = card.head != "logits" && kind &&
+    bool tried = card.head != "logits" && kind && !numbers &&
                  ((match.plain && logits.dim() == 2) || is_before_head(*executor, input, logits));
     if (tried) {
       info.head = match.head;
       return false;
     }
     executor->take_file_output();
-    head_settled = !card.head.empty() && stated == Head::logits;
+    head_settled = numbers || (!card.head.empty() && stated == Head::logits);
     return true;
   }
   info.head = Head::logits;
-  if (card.head == "logits") return false;
+  if (card.head == "logits" || numbers) return false;
   // Logarithms of probabilities are scores as they are.
   if (stated == Head::log_softmax) {
     info.head = stated;
@@ -254,13 +279,13 @@ bool Network::Impl::settle_head(const at::Tensor& input, const at::Tensor& logit
     make_logits(stated);
     return true;
   }
-  bool scores = logits.dim() >= 2 && logits.is_floating_point() && logits.size(1) > 1 &&
-                logits.numel() == logits.size(0) * logits.size(1);
-  if (!scores) return false;
-  at::Tensor values = logits.flatten(1);
+  if (numbers_of_a_row(logits, logits.dim() > 0 ? logits.size(0) : 0) == 0) return false;
+  at::Tensor values = as_rows(logits);
   may_be_probabilities = values.min().item<double>() >= 0 && values.max().item<double>() <= 1 + kSumTolerance;
   if (!may_be_probabilities) return false;
   Head found = head_of_values(at::cat({values, outputs_for_unlike(logits.size(0))}));
+  // One number between 0 and 1 is one, whatever data are like, unless it was told to be a probability here.
+  may_be_probabilities = values.size(1) > 1;
   if (found == Head::logits) return false;
   make_logits(found);
   return true;
@@ -273,7 +298,7 @@ at::Tensor Network::Impl::outputs_for_unlike(std::int64_t batch) const {
   std::vector<at::Tensor> all;
   std::shared_ptr<const Plan> plan = executor->plan({{}, {}, Executor::Form::whole, {}, false});
   for (const at::Tensor& part : images.split(batch)) {
-    if (part.size(0) == batch) all.push_back(plan->run(prepare(part, {}), {})[0].flatten(1));
+    if (part.size(0) == batch) all.push_back(as_rows(plan->run(prepare(part, {}), {})[0]));
   }
   return at::cat(all);
 }
@@ -288,7 +313,11 @@ void Network::settle_head(const at::Tensor& inputs) {
   impl.may_be_probabilities = false;
   c10::InferenceMode inference;
   std::int64_t batch = std::max<std::int64_t>(1, impl.info.fixed_batch);
-  Head found = head_of_values(at::cat({run(inputs).logits, impl.outputs_for_unlike(batch)}));
+  Request request;
+  request.answers = impl.info.question.by_reference();
+  Outputs outputs = run(inputs, request);
+  at::Tensor values = request.answers ? outputs.answers : outputs.logits;
+  Head found = head_of_values(at::cat({values, impl.outputs_for_unlike(batch)}));
   if (found == Head::logits) return;
   impl.make_logits(found);
   impl.card.head = to_string(found);

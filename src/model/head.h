@@ -20,18 +20,22 @@ struct HeadMatch {
 
 // Makes the scores before a final softmax, log-softmax or sigmoid the graph's only output; also where reshaping,
 // clipping or a change of type follows, and where a softmax is written as exp(x) / sum(exp(x)). Of a tuple of results
-// the first counts.
-HeadMatch keep_only_logits(torch::jit::Graph& graph, const std::string& label);
+// `result` counts.
+HeadMatch keep_only_logits(torch::jit::Graph& graph, std::size_t result, const std::string& label);
 
-// Makes the first result the only output, as it is.
-void keep_only_output(torch::jit::Graph& graph, const std::string& label);
+// Makes one result the only output, as it is.
+void keep_only_output(torch::jit::Graph& graph, std::size_t result, const std::string& label);
 
 // Makes scores of the probabilities that the graph gives: the logarithm where they are a distribution, the log-odds
 // where each is of its own (sigmoids). REQUIRES one output.
 void append_logits(torch::jit::Graph& graph, Head head);
 
+// Makes scores of two classes, 0 and what it is above `threshold` (a score, too), of the single score that the graph
+// gives. REQUIRES one output.
+void append_binary(torch::jit::Graph& graph, double threshold);
+
 // What values [N, classes] float look like, if no graph tells: rows between 0 and 1 that sum to 1 are a softmax's;
-// those between 0 and 1, some of them near 1, sigmoids'; anything else scores.
+// those between 0 and 1, some of them near 1, sigmoids'; anything else scores. A single value a row is no distribution.
 Head head_of_values(const at::Tensor& values);
 
 }  // namespace galvani

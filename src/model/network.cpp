@@ -4,6 +4,7 @@
 #include <torch/script.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <new>
 #include <set>
@@ -38,10 +39,40 @@ auto guarded(const std::string& label, const char* what, Step step) {
   }
 }
 
+// The card is whole before the graph is looked at: it may say which output counts.
+void settle_card(Network::Impl& impl, const std::string& label, const Network::Options& options, bool is_file) {
+  fs::path toml = label + ".toml";
+  fs::path stem_toml = fs::path(label).replace_extension(".toml");
+  for (const fs::path& beside : {stem_toml, toml}) {
+    std::error_code ignored;
+    if (is_file && fs::is_regular_file(beside, ignored)) {
+      impl.card.override_with_toml(beside);
+      break;
+    }
+  }
+  options.flags.apply_to(impl.card);
+}
+
+// Which output counts: by the name in the file, or by number.
+std::size_t chosen_output(const Network::Impl& impl, const std::string& label) {
+  const std::string& wanted = impl.card.output;
+  if (wanted.empty()) return 0;
+  const std::vector<std::string>& names = impl.output_names;
+  if (auto named = std::find(names.begin(), names.end(), wanted); named != names.end())
+    return static_cast<std::size_t>(named - names.begin());
+  std::size_t number = 0;
+  std::size_t prefix = wanted.rfind("output", 0) == 0 ? 6 : 0;
+  const char* end = wanted.data() + wanted.size();
+  auto [rest, error] = std::from_chars(wanted.data() + prefix, end, number);
+  if (error == std::errc() && rest == end && (names.empty() || number < names.size())) return number;
+  bad_input("{}: has no output '{}'{}", label, printable(wanted),
+            names.empty() ? "; they are numbered from 0" : fmt::format("; it has {}", fmt::join(names, ", ")));
+}
+
 std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path& folder, const std::string& label,
-                                               bool any_output) {
+                                               const Network::Options& options, bool is_file) {
   auto impl = std::make_unique<Network::Impl>();
-  impl->any_output = any_output;
+  impl->any_output = options.any_output;
   onnx::Program program = onnx::import_onnx(bytes, folder, label, onnx::HalfTypes::widened);
   if (program.inputs.size() != 1)
     bad_input("{}: takes {} inputs; only models of one image are supported", label, program.inputs.size());
@@ -71,6 +102,8 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   impl->info.notes = program.warnings;
   if (auto it = program.metadata.find(kCardKey); it != program.metadata.end())
     impl->card = ModelCard::from_json(it->second, label);
+  settle_card(*impl, label, options, is_file);
+  impl->result = chosen_output(*impl, label);
   const std::vector<std::int64_t>& shape = program.inputs[0].shape;
   if (program.inputs[0].shaped && (shape.size() < 2 || shape.size() > 4))
     bad_input("{}: its input has {} dimensions; images have 4, sounds 3 or 2", label, shape.size());
@@ -84,18 +117,20 @@ std::unique_ptr<Network::Impl> from_onnx_bytes(std::string bytes, const fs::path
   impl->original = std::move(bytes);
   impl->folder = folder;
   impl->executor = guarded(label, "cannot be prepared for running", [&] {
-    return std::make_unique<Executor>(impl->freeze(), std::move(names), label, any_output);
+    return std::make_unique<Executor>(impl->freeze(), std::move(names), label, impl->result, options.any_output);
   });
   return impl;
 }
 
 std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, const std::string& label,
-                                                      bool any_output) {
+                                                      const Network::Options& options) {
   auto impl = std::make_unique<Network::Impl>();
-  impl->any_output = any_output;
+  impl->any_output = options.any_output;
   std::string card;
   torchscript::load_module(bytes, label, impl->module, card);
   if (!card.empty()) impl->card = ModelCard::from_json(card, label);
+  settle_card(*impl, label, options, /*is_file=*/true);
+  impl->result = chosen_output(*impl, label);
   impl->info.format = "torchscript";
   impl->info.sha256 = sha256(bytes);
   impl->narrow = widen_tensors(impl->module);
@@ -109,7 +144,7 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
   impl->executor = guarded(label, "cannot be prepared for running", [&] {
     FrozenModule frozen = impl->freeze();
     torchscript::check_graph(*frozen.graph, label);
-    return std::make_unique<Executor>(std::move(frozen), GraphNames(), label, any_output);
+    return std::make_unique<Executor>(std::move(frozen), GraphNames(), label, impl->result, options.any_output);
   });
   return impl;
 }
@@ -117,7 +152,8 @@ std::unique_ptr<Network::Impl> from_torchscript_bytes(const std::string& bytes, 
 // A TorchScript graph does not state the number type of its input: the card may, or bytes are what it runs on.
 void take_bytes(Network::Impl& impl, const std::string& label) {
   impl.info.number = "uint8";
-  impl.executor = std::make_unique<Executor>(impl.freeze(), GraphNames(), label, impl.any_output);
+  impl.head_settled = impl.task_settled = false;
+  impl.executor = std::make_unique<Executor>(impl.freeze(), GraphNames(), label, impl.result, impl.any_output);
 }
 
 void settle_number_type(Network::Impl& impl, const std::string& label) {
@@ -151,18 +187,9 @@ void probe_number_types(Network::Impl& impl, const std::string& label, const std
 }
 
 std::unique_ptr<Network::Impl> finish(std::unique_ptr<Network::Impl> impl, const std::string& label,
-                                      const Network::Options& options, bool is_file) {
+                                      const Network::Options& options) {
   impl->info.path = label;
-  fs::path toml = label + ".toml";
-  fs::path stem_toml = fs::path(label).replace_extension(".toml");
-  for (const fs::path& beside : {stem_toml, toml}) {
-    std::error_code ignored;
-    if (is_file && fs::is_regular_file(beside, ignored)) {
-      impl->card.override_with_toml(beside);
-      break;
-    }
-  }
-  options.flags.apply_to(impl->card);
+  impl->any_task = options.any_task;
   impl->execution = options.execution;
   impl->wanted_micro_batch = options.micro_batch;
   impl->info.random_layers = impl->executor->random_layers();
@@ -238,14 +265,20 @@ std::unique_ptr<Network> Network::load(const fs::path& path, const Options& opti
   if (bytes.empty()) bad_input("{}: is empty", label);
   fs::path folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
   std::unique_ptr<Impl> impl = torchscript::is_archive(bytes)
-                                   ? from_torchscript_bytes(bytes, label, options.any_output)
-                                   : from_onnx_bytes(std::move(bytes), folder, label, options.any_output);
-  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/true)));
+                                   ? from_torchscript_bytes(bytes, label, options)
+                                   : from_onnx_bytes(std::move(bytes), folder, label, options, /*is_file=*/true);
+  return made(std::move(impl), label, options);
 }
 
 std::unique_ptr<Network> Network::from_onnx(std::string bytes, const std::string& label, const Options& options) {
-  std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label, options.any_output);
-  return std::unique_ptr<Network>(new Network(finish(std::move(impl), label, options, /*is_file=*/false)));
+  std::unique_ptr<Impl> impl = from_onnx_bytes(std::move(bytes), ".", label, options, /*is_file=*/false);
+  return made(std::move(impl), label, options);
+}
+
+std::unique_ptr<Network> Network::made(std::unique_ptr<Impl> impl, const std::string& label, const Options& options) {
+  std::unique_ptr<Network> network(new Network(finish(std::move(impl), label, options)));
+  check_task(*network, options.any_task || options.any_output);
+  return network;
 }
 
 const NetworkInfo& Network::info() const {
@@ -322,11 +355,6 @@ void Network::save(const fs::path& path) {
 }
 
 void check_classes(const NetworkInfo& info) {
-  if (info.classes == 1)
-    bad_input(
-        "{}: has one output, so there are no classes to tell apart; binary classifiers with one output and regression "
-        "are not supported yet",
-        info.path);
   if (info.classes == 0) bad_input("{}: gives no score per class, which is needed here", info.path);
 }
 

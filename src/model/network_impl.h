@@ -22,7 +22,9 @@ struct Network::Impl {
   std::vector<Tap> taps;
   Execution execution;
   bool any_output = false;
+  bool any_task = false;
   std::vector<std::string> output_names;  // of the file; empty: it has none
+  std::size_t result = 0;                 // which output counts
   std::int64_t wanted_micro_batch = 0;    // 0: any
   bool may_fuse = true;
   std::map<std::string, std::string> initializer_of;  // module attribute → ONNX initialiser
@@ -48,6 +50,14 @@ struct Network::Impl {
   // One line about images whose values the graph takes in another form.
   void tell_reading() const;
   at::Tensor outputs_for_unlike(std::int64_t batch) const;  // images and what is none, in batches of that size
+  // Finds out what the network is asked; whether the graph is another now. `values` is what the plan gave for the probe
+  // images: the output first, then every tap.
+  bool settle_task(const std::vector<at::Tensor>& values, std::int64_t batch);
+  // Outputs that are known by name, but are no answers yet: Error(bad_input) that names what they are.
+  void refuse_output(const at::Tensor& output, std::int64_t batch) const;
+  void refuse_maps(const std::vector<at::Tensor>& values, std::int64_t outputs) const;
+  void refuse_embedding(const at::Tensor& values, std::int64_t batch) const;
+  bool task_settled = false;
   bool head_settled = false;
   bool may_be_probabilities = false;  // outputs for noise lay between 0 and 1, but were not told to be any
 
@@ -70,11 +80,21 @@ struct Network::Impl {
   bool same_outputs(Executor& free, const at::Tensor& input, double tolerance) const;
 };
 
+// How many numbers a row of outputs for `batch` inputs holds; 0: they are no rows of numbers.
+std::int64_t numbers_of_a_row(const at::Tensor& output, std::int64_t batch);
+// [B], [B, K] or [B, K, 1, 1] → [B, K].
+at::Tensor as_rows(const at::Tensor& output);
+
 // rows [first, first + count) of `all`, followed by copies of the last one up to `size`.
 at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t count, std::int64_t size);
 
 // Refuses inputs of other numbers or another shape than the network takes.
 void check_inputs(const Network& network, const at::Tensor& inputs);
+
+// Error(bad_input) for a task by reference where that is not expected.
+void check_task(const Network& network, bool any_task);
+// Why a network whose task is one by reference is refused, without its name.
+std::string no_references(const NetworkInfo& info);
 
 // Which micro-batch and layout a request is run in.
 Execution execution_of(Network& network, bool alone);

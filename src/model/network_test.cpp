@@ -266,15 +266,6 @@ TEST(Network, CanonicalFormDoesNotDependOnContext) {
   }
 }
 
-TEST(Network, RefusesASingleOutput) {
-  std::map<std::string, at::Tensor> weights = {{"weight", at::randn({1, 3 * 8 * 8})}};
-  std::string body = "    def forward(self, x):\n        y = torch.linear(torch.flatten(x, 1), self.weight)\n";
-  for (const char* end : {"        return y\n", "        return torch.sigmoid(y)\n", "        return y.squeeze(1)\n"}) {
-    std::string message = error_of([&] { scripted(body + end, weights); });
-    EXPECT_NE(message.find("has one output"), std::string::npos) << end << message;
-  }
-}
-
 TEST(Network, RefusesImagesOfAnotherShape) {
   auto network = zoo_network("lenet5");
   std::string message = error_of([&] { network->run(at::zeros({2, 3, 28, 28}, at::kByte)); });

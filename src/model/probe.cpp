@@ -255,24 +255,23 @@ void Network::Impl::probe(const std::vector<std::int64_t>& data_shape) {
     info.notes.push_back(fmt::format("does not state its input; {} works (--input says otherwise)",
                                      fmt::format("{}", fmt::join(found, "x"))));
   batch = noise.size(0);
+  if (!task_settled && settle_task(values, batch)) {
+    info.input = stated;
+    return probe(data_shape);
+  }
   at::Tensor logits = values[0];
-  bool scores = logits.dim() >= 2 && logits.size(0) == batch && logits.numel() / batch == logits.size(1) &&
-                logits.is_floating_point();
-  bool single = (scores && logits.size(1) == 1) || (logits.dim() == 1 && logits.size(0) == batch);
-  info.classes = scores ? logits.size(1) : single ? 1 : 0;
-  if (single && (!any_output || !card.class_names.empty())) check_classes(info);
-  if (!scores && !any_output)
-    bad_input("{}: gives an output of shape {} for {}, not one score per class", info.path,
-              fmt::format("{}", fmt::join(logits.sizes(), "x")), counted(batch, "input"));
+  bool scores = info.classes > 0;
   if (any_output) describe_outputs(noise, scores ? logits : at::Tensor());
   if (!scores) {
     by_outputs = true;
     attempt(found, batch);
   }
-  if (scores && !card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != info.classes)
+  // Names of labels, or of numbers, where verdicts are no classes.
+  std::int64_t nameable = info.question.by_reference() ? info.question.outputs : info.classes;
+  if (scores && !card.class_names.empty() && static_cast<std::int64_t>(card.class_names.size()) != nameable)
     bad_input("{}: names {} but has {}", info.path,
               counted(static_cast<std::int64_t>(card.class_names.size()), "class", "classes"),
-              counted(info.classes, "output"));
+              counted(nameable, "output"));
 
   // A file that states a batch size, or one that only took a single image, may still take any: try.
   std::vector<at::Tensor> first_values = values;

@@ -38,10 +38,6 @@ at::Tensor neuron_means(const at::Tensor& value, const Tap& tap) {
   return axes.empty() ? value : value.mean(axes);
 }
 
-at::Tensor as_logits(const at::Tensor& output) {
-  return output.dim() == 2 ? output : output.flatten(1);
-}
-
 void check_masks(const std::vector<Mask>& masks, const std::vector<Tap>& taps, std::int64_t n) {
   for (const Mask& mask : masks) {
     const Tap& tap = taps.at(static_cast<std::size_t>(mask.tap));
@@ -90,7 +86,14 @@ class Run {
     means_ = form_of_taps == Executor::Form::means;
     plan_ = impl.executor->plan({request.taps, masked, form_of_taps, request.layer_inputs, form.fused,
                                  request.random.has_value(), request.masks_at_end});
-    outputs_.logits = at::empty({n_, impl.info.classes});
+    if (asks_answers()) {
+      const std::int64_t numbers = impl.info.question.outputs;
+      bool fit = !request.references.defined() || (request.references.scalar_type() == at::kFloat &&
+                                                   request.references.sizes() == at::IntArrayRef({n_, numbers}));
+      if (!fit) fail(ErrorCode::internal, "references must be float, {} for each input", numbers);
+      outputs_.answers = at::empty({n_, numbers});
+    }
+    if (gives_logits()) outputs_.logits = at::empty({n_, impl.info.classes});
     if (request.objective)
       outputs_.objective = at::empty(request.objectives > 0 ? at::IntArrayRef({n_, request.objectives}) : n_);
     if (!request.reducer) allocate();
@@ -113,12 +116,24 @@ class Run {
   }
 
  private:
+  // Whether the graph gives answers, of which references make scores.
+  bool asks_answers() const { return impl_.info.question.by_reference(); }
+  bool gives_logits() const { return !asks_answers() || request_.references.defined(); }
+
+  // What the graph gave for a micro-batch, as scores; without references as it is.
+  at::Tensor scores(const at::Tensor& output, std::int64_t first, std::int64_t count) const {
+    at::Tensor rows = as_rows(output);
+    if (!asks_answers() || !request_.references.defined()) return rows;
+    return impl_.info.question.scores(rows, padded_rows(request_.references, first, count, form_.micro_batch));
+  }
+
   // What other processes have computed.
   void exchange(const CrewWork& work, std::int64_t pieces_of_task) {
     auto share = [&](const at::Tensor& rows) {
       if (rows.defined()) work.share(rows.data_ptr(), rows.nbytes() / static_cast<std::size_t>(n_), cut_.span, n_);
     };
     share(outputs_.logits);
+    share(outputs_.answers);
     share(outputs_.objective);
     share(outputs_.input_gradient);
     for (const auto* list : {&outputs_.taps, &outputs_.tap_gradients, &outputs_.mask_gradients}) {
@@ -166,7 +181,8 @@ class Run {
 
   // Gathers a micro-batch's rows, or what the reducer makes of them.
   void keep(const Outputs& part, std::int64_t first, std::vector<at::Tensor>& kept) {
-    put(outputs_.logits, part.logits, first);
+    if (gives_logits()) put(outputs_.logits, part.logits, first);
+    if (asks_answers()) put(outputs_.answers, part.answers, first);
     if (request_.objective) put(outputs_.objective, part.objective, first);
     if (request_.reducer) {
       kept = request_.reducer(part, first);
@@ -227,7 +243,7 @@ class Run {
     auto fits = [&](const at::Tensor& value, std::int64_t units) {
       return value.dim() > 0 && value.size(0) == form_.micro_batch && value.numel() == form_.micro_batch * units;
     };
-    bool fit = fits(values[0], impl_.info.classes);
+    bool fit = fits(values[0], asks_answers() ? impl_.info.question.outputs : impl_.info.classes);
     for (std::size_t i = 0; i < request_.taps.size() && fit; ++i) {
       const Tap& tap = tap_at(request_.taps[i]);
       fit = fits(values[i + 1], means_ ? tap.neurons() : tap.units());
@@ -237,9 +253,10 @@ class Run {
   }
 
   // The rows of a micro-batch's values that are not padding.
-  Outputs values_of(const std::vector<at::Tensor>& values, std::int64_t count) const {
+  Outputs values_of(const std::vector<at::Tensor>& values, std::int64_t first, std::int64_t count) const {
     Outputs part;
-    part.logits = as_logits(values[0]).narrow(0, 0, count);
+    if (gives_logits()) part.logits = scores(values[0], first, count).narrow(0, 0, count);
+    if (asks_answers()) part.answers = as_rows(values[0]).narrow(0, 0, count);
     for (std::size_t i = 0; i < request_.taps.size(); ++i) {
       bool reduce = request_.objective && request_.form == TapForm::neurons;
       at::Tensor value = reduce ? neuron_means(values[i + 1], tap_at(request_.taps[i])) : values[i + 1];
@@ -250,7 +267,7 @@ class Run {
 
   Outputs forward(std::int64_t first, std::int64_t count) const {
     std::vector<at::Tensor> values = run_plan(input(first, count), spread(mask_rows(first, count)), first);
-    Outputs part = values_of(values, count);
+    Outputs part = values_of(values, first, count);
     for (std::size_t i = 1 + request_.taps.size(); i < values.size(); ++i)
       part.layer_inputs.push_back(values[i].narrow(0, 0, count));
     return part;
@@ -298,7 +315,7 @@ class Run {
       }
     }
     std::vector<at::Tensor> values = run_plan(x, spread(masks), first);
-    Pass pass{as_logits(values[0]), {values.begin() + 1, values.end()}, first, count};
+    Pass pass{scores(values[0], first, count), {values.begin() + 1, values.end()}, first, count};
     at::Tensor objective = request_.objective(pass);
     bool fits = objective.dim() == (request_.objectives > 0 ? 2 : 1) && objective.size(0) == form_.micro_batch &&
                 (request_.objectives == 0 || objective.size(1) == request_.objectives);
@@ -310,7 +327,7 @@ class Run {
     std::vector<at::Tensor> all = gradients(objective, wanted, count);
     at::NoGradGuard no_grad;
     for (at::Tensor& value : values) value = value.detach();
-    Outputs part = values_of(values, count);
+    Outputs part = values_of(values, first, count);
     part.objective = objective.detach().narrow(0, 0, count);
     auto next = all.begin();
     auto take = [&] { return (next++)->narrow(0, 0, count); };
@@ -342,6 +359,16 @@ at::Tensor padded_rows(const at::Tensor& all, std::int64_t first, std::int64_t c
   return at::cat({rows, rows.narrow(0, count - 1, 1).expand(repeat)});
 }
 
+std::int64_t numbers_of_a_row(const at::Tensor& output, std::int64_t batch) {
+  if (output.dim() < 1 || batch < 1 || output.size(0) != batch || !output.is_floating_point()) return 0;
+  std::int64_t numbers = output.numel() / batch;
+  return output.dim() == 1 || numbers == output.size(1) ? numbers : 0;
+}
+
+at::Tensor as_rows(const at::Tensor& output) {
+  return output.dim() == 2 ? output : output.reshape({output.size(0), -1});
+}
+
 at::Tensor probe_images(std::int64_t size, const std::vector<std::int64_t>& shape) {
   at::Tensor period = at::arange(256, at::kLong).mul_(7919).remainder_(256).to(at::kByte);
   std::int64_t values = size;
@@ -368,6 +395,14 @@ at::Tensor Network::Impl::prepare(const at::Tensor& images, const Execution& for
   return form.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast) : input;
 }
 
+std::string no_references(const NetworkInfo& info) {
+  return fmt::format(
+      "its task is {}, which is not supported here yet; it is by inspect, predict, cover, fuzz with guides of "
+      "coverage, "
+      "attack, replay, faults and report",
+      to_string(info.question.task));
+}
+
 void check_inputs(const Network& network, const at::Tensor& inputs) {
   at::ScalarType numbers = inputs.scalar_type();
   if (numbers != at::kByte && numbers != at::kShort && numbers != at::kFloat)
@@ -379,6 +414,8 @@ Outputs Network::run(const at::Tensor& images, const Request& request) {
   Impl& impl = *impl_;
   check_inputs(*this, images);
   check_classes(impl.info);
+  if (impl.info.question.by_reference() && !request.references.defined() && !request.answers)
+    bad_input("{}: {}", impl.info.path, no_references(impl.info));
   if (request.group < 1 || images.size(0) % request.group != 0)
     bad_usage("a request of {} rows cannot be cut into groups of {}", images.size(0), request.group);
   Execution form = execution_of(*this, request.alone);

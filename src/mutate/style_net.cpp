@@ -45,6 +45,9 @@ class StyleNet : public ImageMutator {
     if (path.empty()) return;
     Network::Options options;
     options.execution = {1, false};
+    // Its numbers are an image's.
+    options.flags.task = "classes";
+    options.flags.head = "logits";
     if (shape.size() == 3) options.data_shape = {3, shape[1], shape[2]};
     network_ = Network::from_onnx(flattened(path), path, options);
     ModelCard card = network_->card();

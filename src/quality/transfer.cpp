@@ -91,7 +91,7 @@ Transfer measure_transfer(const std::vector<TransferSource>& sources, const std:
       auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), first + kTestsAtOnce));
       TestRows rows = source.tests->fetch({begin, end});
       std::vector<std::int64_t> ids;
-      for (auto row = begin; row != end; ++row) ids.push_back(source.tests->id(*row));
+      for (auto test = begin; test != end; ++test) ids.push_back(source.tests->id(*test));
       for (std::size_t m = 0; m < models.size(); ++m) {
         check_interrupt();
         add_verdicts(*models[m], rows, ids, row.cells[m]);

@@ -6,10 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/base/progress.h"
+#include "galvani/base/text.h"
 #include "galvani/generate/generator.h"
 #include "galvani/trace/trace.h"
 
@@ -43,6 +46,24 @@ Json remarks_on(const FaultRecord& fault) {
   add("figures", fault.figures);
   add("metadata", fault.metadata);
   return remarks;
+}
+
+std::string verdict_text(const CampaignReader& reader, const FaultRecord& fault) {
+  // What a damaged store holds is left out.
+  auto figures = nlohmann::json::parse(fault.figures, nullptr, /*allow_exceptions=*/false);
+  auto number = [&](const char* name) -> std::optional<double> {
+    if (!reader.record().by_reference() || !figures.is_object() || !figures.contains(name) ||
+        !figures[name].is_number())
+      return std::nullopt;
+    return figures[name].get<double>();
+  };
+  auto answer = number("answer"), reference = number("reference"), deviation = number("deviation");
+  if (answer && reference) return fmt::format("{:.4g} → {:.4g}", *reference, *answer);
+  if (deviation) return fmt::format("off by {:.4g}", *deviation);
+  if (auto flipped = number("flipped"))
+    return counted(static_cast<std::int64_t>(*flipped), "label differs", "labels differ");
+  return fmt::format("{} → {}", printable(reader.class_name(fault.label), 30),
+                     printable(reader.class_name(fault.predicted), 30));
 }
 
 void for_each_match(const CampaignReader& reader, const FaultQuery& query,

@@ -237,6 +237,7 @@ Gallery make_gallery(const CampaignReader& reader, const PageOptions& options, J
     faults["true"].push_back(fault.label);
     faults["pred"].push_back(fault.predicted);
     faults["sure"].push_back(rounded(fault.confidence));
+    if (reader.record().by_reference()) faults["said"].push_back(verdict_text(reader, fault));
     bool first = fault.distinct && seen_seeds.insert(fault.seed).second;
     faults["flags"].push_back((fault.distinct ? kDistinct : 0) | (fault.kept() ? kKept : 0) | (first ? kFirst : 0) |
                               (grouped.typical[i] ? kTypical : 0));

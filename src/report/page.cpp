@@ -62,9 +62,11 @@ Json common_data(const CampaignReader& reader) {
   const CampaignRecord& record = reader.record();
   Json data;
   data["title"] = page_text(name_of(reader));
+  std::string task = record.task() == Task::classes ? "" : fmt::format(", task {}", to_string(record.task()));
+  if (!record.preprocess.tolerance.empty()) task += fmt::format(" (tolerance {})", record.preprocess.tolerance);
   data["subtitle"] = page_text(fmt::format(
-      "{} on {}, guide {}, generator {}, seed {}", std::filesystem::path(record.model).filename().string(), record.data,
-      record.settings.guide, short_generator(record.settings.generator), record.settings.seed));
+      "{} on {}, guide {}, generator {}, seed {}{}", std::filesystem::path(record.model).filename().string(),
+      record.data, record.settings.guide, short_generator(record.settings.generator), record.settings.seed, task));
   data["mutators"] = page_yields(reader.kinds());
   data["classCount"] = reader.classes();
   data["classes"] = Json::array();

@@ -9,6 +9,7 @@
 #include "galvani/base/interrupt.h"
 #include "galvani/base/parallel.h"
 #include "galvani/base/progress.h"
+#include "galvani/fuzz/references.h"
 #include "galvani/model/evaluate.h"
 
 namespace galvani {
@@ -16,32 +17,39 @@ namespace {
 
 constexpr std::size_t kReplayChunk = 256;
 
-// Canonical verdicts: every image alone.
-std::vector<std::int64_t> judge(Network& network, const std::vector<at::Tensor>& images) {
+// Canonical verdicts: every image alone. `seeds` are those they come from.
+std::vector<std::int64_t> judge(Network& network, const SeedReferences& references,
+                                const std::vector<at::Tensor>& images, const std::vector<std::int64_t>& seeds) {
   if (images.empty()) return {};
   Request alone;
   alone.alone = true;
+  alone.references = references.of(seeds);
   at::Tensor labels = verdicts(network.run(at::stack(images), alone).logits);
   return {labels.data_ptr<std::int64_t>(), labels.data_ptr<std::int64_t>() + labels.numel()};
 }
 
 // Which seeds a model gets right.
-std::unordered_map<std::int64_t, bool> judge_seeds(const CampaignReader& reader, Network& network) {
+std::unordered_map<std::int64_t, bool> judge_seeds(const CampaignReader& reader, Network& network,
+                                                   const SeedReferences& references) {
   std::unordered_map<std::int64_t, bool> right;
   std::vector<SeedRecord> seeds = reader.seeds();
   for (std::size_t first = 0; first < seeds.size(); first += kReplayChunk) {
     std::vector<at::Tensor> images;
     std::size_t end = std::min(seeds.size(), first + kReplayChunk);
-    for (std::size_t i = first; i < end; ++i) images.push_back(reader.image(seeds[i].id));
-    std::vector<std::int64_t> labels = judge(network, images);
+    std::vector<std::int64_t> ids;
+    for (std::size_t i = first; i < end; ++i) {
+      images.push_back(reader.image(seeds[i].id));
+      ids.push_back(seeds[i].id);
+    }
+    std::vector<std::int64_t> labels = judge(network, references, images, ids);
     for (std::size_t i = first; i < end; ++i) right[seeds[i].id] = labels[i - first] == seeds[i].label;
   }
   return right;
 }
 
 // `judged`: verdicts by file, for repetitions share the file of the first.
-void replay_chunk(const CampaignReader& reader, Network& network, const std::vector<FaultRecord>& faults,
-                  std::unordered_map<std::string, std::int64_t>& judged,
+void replay_chunk(const CampaignReader& reader, Network& network, const SeedReferences& references,
+                  const std::vector<FaultRecord>& faults, std::unordered_map<std::string, std::int64_t>& judged,
                   std::unordered_map<std::int64_t, bool>* seed_right, Replay& result) {
   std::vector<at::Tensor> read(faults.size());
   std::vector<std::string> problems(faults.size());
@@ -56,12 +64,14 @@ void replay_chunk(const CampaignReader& reader, Network& network, const std::vec
   });
   std::vector<at::Tensor> images;
   std::vector<const std::string*> files;
+  std::vector<std::int64_t> seeds;
   for (std::size_t i = 0; i < faults.size(); ++i) {
     if (!read[i].defined() || !judged.emplace(faults[i].file, 0).second) continue;
     images.push_back(read[i]);
     files.push_back(&faults[i].file);
+    seeds.push_back(faults[i].seed);
   }
-  std::vector<std::int64_t> labels = judge(network, images);
+  std::vector<std::int64_t> labels = judge(network, references, images, seeds);
   for (std::size_t i = 0; i < labels.size(); ++i) judged[*files[i]] = labels[i];
   for (std::size_t i = 0; i < faults.size(); ++i) {
     const FaultRecord& fault = faults[i];
@@ -94,6 +104,7 @@ std::unique_ptr<Network> load_campaign_model(const CampaignRecord& record) {
   Network::Options options;
   options.flags = record.preprocess;
   options.execution = record.execution;
+  options.any_task = true;
   std::unique_ptr<Network> network = Network::load(record.model, options);
   if (network->info().sha256 != record.model_sha256)
     bad_input("{}: is not the model of the campaign any more; its content has changed", record.model);
@@ -112,13 +123,14 @@ Replay replay_faults(const CampaignReader& reader, Network& network) {
   Replay result;
   result.same_model = network.info().sha256 == reader.record().model_sha256;
   std::unordered_map<std::int64_t, bool> seed_right;
+  SeedReferences references(reader, network);
   if (!result.same_model) {
     std::vector<SeedRecord> seeds = reader.seeds();
     if (!seeds.empty()) check_fits(network, reader.image(seeds[0].id).unsqueeze(0), reader.folder().string());
     if (network.info().classes != reader.classes())
       bad_usage("{}: knows {} classes, the campaign's model {}", network.info().path, network.info().classes,
                 reader.classes());
-    seed_right = judge_seeds(reader, network);
+    seed_right = judge_seeds(reader, network, references);
   }
   std::unordered_map<std::string, std::int64_t> judged;
   Progress progress("replaying", reader.counters().faults, "faults");
@@ -128,7 +140,7 @@ Replay replay_faults(const CampaignReader& reader, Network& network) {
     check_interrupt();
     std::vector<FaultRecord> faults = reader.faults(filter);
     if (faults.empty()) break;
-    replay_chunk(reader, network, faults, judged, result.same_model ? nullptr : &seed_right, result);
+    replay_chunk(reader, network, references, faults, judged, result.same_model ? nullptr : &seed_right, result);
     progress.advance(static_cast<std::int64_t>(faults.size()));
     filter.first = faults.back().id + 1;
   }

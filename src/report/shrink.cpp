@@ -9,6 +9,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/interrupt.h"
 #include "galvani/data/dataset.h"
+#include "galvani/fuzz/references.h"
 #include "galvani/generate/generator.h"
 #include "galvani/model/evaluate.h"
 
@@ -179,7 +180,7 @@ at::Tensor shrink_pixels(const at::Tensor& reference, const at::Tensor& image, c
 
 struct FaultShrinker::Impl {
   Impl(const CampaignReader& from, Network& under_test, const ShrinkOptions& given)
-      : reader(from), network(under_test), options(given) {
+      : reader(from), network(under_test), options(given), references(from, under_test) {
     GeneratorContext context;
     std::vector<at::Tensor> seeds;
     for (const SeedRecord& seed : reader.seeds()) seeds.push_back(reader.image(seed.id));
@@ -203,11 +204,12 @@ struct FaultShrinker::Impl {
   }
   bool valid(const Made& made) const { return generator->valid(made.reference, made.image); }
 
-  // Canonical logits: [N, classes].
-  at::Tensor judge(const std::vector<at::Tensor>& images) {
+  // Canonical logits of what was made of a seed: [N, classes].
+  at::Tensor judge(const std::vector<at::Tensor>& images, std::int64_t seed) {
     check_interrupt();
     Request alone;
     alone.alone = true;
+    alone.references = references.of(std::vector<std::int64_t>(images.size(), seed));
     verdicts += static_cast<std::int64_t>(images.size());
     return network.run(at::stack(images), alone).logits;
   }
@@ -215,7 +217,7 @@ struct FaultShrinker::Impl {
   std::vector<bool> fail(const std::vector<at::Tensor>& images, const FaultRecord& fault) {
     std::vector<bool> result;
     if (images.empty()) return result;
-    at::Tensor labels = galvani::verdicts(judge(images));
+    at::Tensor labels = galvani::verdicts(judge(images, fault.seed));
     for (std::int64_t i = 0; i < labels.size(0); ++i) {
       std::int64_t label = labels.data_ptr<std::int64_t>()[i];
       // Scores that are not a number are a fault of another kind than a wrong class.
@@ -305,6 +307,7 @@ struct FaultShrinker::Impl {
   const CampaignReader& reader;
   Network& network;
   ShrinkOptions options;
+  SeedReferences references;
   std::unique_ptr<Generator> generator;
   std::int64_t verdicts = 0;
 };
@@ -344,11 +347,11 @@ ShrunkFault FaultShrinker::shrink(const FaultRecord& fault) {
   FailCheck fails = [&](const std::vector<at::Tensor>& images) { return impl.fail(images, fault); };
   result.image = shrink_pixels(made.reference, made.image, fails);
   result.after = measure_change(made.reference, result.image);
-  at::Tensor scores = impl.judge({result.image});
+  at::Tensor scores = impl.judge({result.image}, fault.seed);
   at::Tensor verdict = verdicts(scores);
   result.predicted = verdict.item<std::int64_t>();
   result.confidence =
-      static_cast<double>(confidences(probabilities(impl.network.info().head, scores), verdict).item<float>());
+      static_cast<double>(confidences(probabilities(impl.network.info(), scores), verdict).item<float>());
   result.verdicts = impl.verdicts;
   return result;
 }

@@ -107,7 +107,7 @@ class Comparison {
       reason.row = rows[i];
       reason.against = against[i];
       auto at = static_cast<std::int64_t>(i);
-      note_second(probabilities(tracer_.network().info().head, own.logits.narrow(0, at, 1))[0],
+      note_second(probabilities(tracer_.network().info(), own.logits.narrow(0, at, 1))[0],
                   own.predicted[at].item<std::int64_t>(), reason);
       if (other) reason.verdict = other->predicted[at].item<std::int64_t>();
       reasons_.picks.push_back(std::move(reason));

@@ -127,7 +127,7 @@ Traces rows_of(const Traces& traces, const std::vector<std::int64_t>& rows) {
 
 Tracer::Tracer(Network& network, std::vector<int> taps, NeuronUnit unit, TraceNeeds needs)
     : network_(network), version_(network.weights_version()), taps_(std::move(taps)), unit_(unit), needs_(needs) {
-  layout_.classes = network.info().classes;
+  layout_.classes = by_reference() ? 1 : network.info().classes;
   layout_.model = network.identity();
   for (int index : taps_) {
     const Tap& tap = network.taps().at(static_cast<std::size_t>(index));
@@ -135,6 +135,10 @@ Tracer::Tracer(Network& network, std::vector<int> taps, NeuronUnit unit, TraceNe
     layout_.layers.push_back(unit == NeuronUnit::channel ? network.linear_layer(index) : std::nullopt);
   }
   if (layout_.neurons == 0) bad_usage("no taps are chosen, so there are no neurons to look at");
+}
+
+bool Tracer::by_reference() const {
+  return network_.info().question.by_reference();
 }
 
 Traces Tracer::trace(const at::Tensor& images) const {
@@ -147,13 +151,18 @@ Traces Tracer::trace(const at::Tensor& images) const {
   for (std::size_t i = 0; needs_.layers && i < taps_.size(); ++i) {
     if (layout_.layers[i]) request.layer_inputs.push_back(taps_[i]);
   }
+  request.answers = by_reference();
   Outputs outputs = network_.run(images, request);
+  const at::Tensor& said = request.answers ? outputs.answers : outputs.logits;
   std::int64_t n = images.size(0);
   std::vector<at::Tensor> columns;
   columns.reserve(outputs.taps.size());
   for (const at::Tensor& tap : outputs.taps) columns.push_back(tap.reshape({n, -1}));
   at::Tensor values = n > 0 ? at::cat(columns, 1) : at::empty({0, layout_.neurons});
-  Traces traces = make_traces(values, verdicts(outputs.logits), outputs.logits);
+  // Answers are of one class, unless they are no numbers.
+  at::Tensor predicted = verdicts(said);
+  if (request.answers) predicted.clamp_max_(0);
+  Traces traces = make_traces(values, predicted, said);
   if (needs_.layers && n > 0) {
     traces.layers.resize(taps_.size());
     std::vector<std::pair<std::size_t, at::Tensor>> work;
@@ -173,6 +182,7 @@ Traces Tracer::trace(const at::Tensor& images) const {
 // A pass of its own, so that values have the same bits whether relevance is asked for or not.
 at::Tensor Tracer::relevance(const at::Tensor& images) const {
   Request request;
+  request.answers = by_reference();
   request.objective = predicted_score;
   std::vector<at::Tensor> columns;
   if (unit_ == NeuronUnit::channel) {

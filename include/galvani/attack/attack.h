@@ -30,6 +30,7 @@ struct AttackTask {
   at::Tensor inputs;         // [N, ...] uint8 images or int16 sounds
   at::Tensor labels;         // [N] int64: what is right
   at::Tensor targets;        // [N] int64: what each should become; undefined: any class but the label
+  at::Tensor references;     // [N, outputs] float, of a task by reference (galvani/model/task.h); else undefined
   std::vector<Rng> streams;  // [N]: what a row draws follows from its own alone
   // Called between passes with the number of rows that are still worked on; may throw to stop. May be empty.
   std::function<void(std::int64_t standing)> progress;
@@ -92,8 +93,8 @@ std::int64_t whole_levels(double epsilon, double full);
 
 // What a careful evaluator would say before believing an attack's figures, in sentences: gradients that are zero,
 // scores that are probabilities, randomness, ε that is no whole number of grey levels, accuracy near chance. Looks at
-// up to 256 of the inputs; labels [N] int64.
+// up to 256 of the inputs; labels [N] int64, references as in a task.
 std::vector<std::string> attack_warnings(Network& network, const Attack& attack, const at::Tensor& inputs,
-                                         const at::Tensor& labels);
+                                         const at::Tensor& labels, const at::Tensor& references = {});
 
 }  // namespace galvani

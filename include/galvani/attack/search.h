@@ -83,6 +83,7 @@ class Search {
  private:
   friend class Attack;
   at::Tensor gather(const at::Tensor& all, const at::Tensor& rows) const;
+  at::Tensor references_of(const at::Tensor& rows) const;  // undefined: the task has none
   void count(const at::Tensor& rows, std::int64_t backward);
   at::Tensor fools(const at::Tensor& logits, const at::Tensor& rows) const;  // [K] bool
   at::Tensor keep(const at::Tensor& rows);  // those of saved_ that fool; gives the others
@@ -97,7 +98,7 @@ class Search {
 
   Network& network_;
   const AttackTask& task_;
-  at::Tensor originals_, original_logits_, labels_, targets_;
+  at::Tensor originals_, original_logits_, labels_, targets_, references_;
   std::vector<Rng> streams_;
   std::int64_t values_, classes_;
   Norm norm_;
@@ -115,7 +116,7 @@ class Search {
 };
 
 // Error(bad_input) if gradients do not reach the input at all, neither of some of `inputs` nor of noise.
-void check_differentiable(Network& network, const at::Tensor& inputs);
+void check_differentiable(Network& network, const at::Tensor& inputs, const at::Tensor& references);
 
 // Losses that attacks share; they grow as the network gets away from the label.
 //

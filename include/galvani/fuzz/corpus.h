@@ -45,12 +45,18 @@ class Corpus {
   // As files hold it.
   at::Tensor image(std::int64_t id);
 
+  // Of a task by reference: what each seed's answers are held against, [seeds, outputs].
+  void set_references(at::Tensor references) { references_ = std::move(references); }
+  // Of so many entries; undefined where there are none.
+  at::Tensor references(const std::vector<std::int64_t>& ids) const;
+
  private:
   at::Tensor cached(std::int64_t id, const std::function<at::Tensor()>& make);
 
   Fetch fetch_;
   std::int64_t cache_bytes_;
   std::vector<Entry> entries_;
+  at::Tensor references_;
   // Images by the entries' ids, the most recently used first.
   std::list<std::pair<std::int64_t, at::Tensor>> cache_;
   std::unordered_map<std::int64_t, std::list<std::pair<std::int64_t, at::Tensor>>::iterator> cache_index_;

@@ -29,6 +29,7 @@ struct Judged {
   std::vector<std::int64_t> seeds;       // likewise
   std::vector<std::int64_t> iterations;  // candidates of one pick share it; 0: seeds
   Corpus& corpus;                        // images of parents and seeds
+  at::Tensor answers = {};               // [N, outputs] float, of a task by reference
 
   std::int64_t size() const { return images.size(0); }
 };

@@ -20,6 +20,8 @@ struct SeedRecord {
   std::int64_t picks = 0;
   std::string sha256;  // of the pixels
   std::string source;  // the file it was in; empty: none of its own
+  // Of a task by reference (galvani/model/task.h): the numbers that answers are held against, "0.25,-1".
+  std::string reference = {};
 };
 
 // What became of the seeds. A campaign that began before changes were measured does not know the smallest ones.

@@ -132,6 +132,9 @@ struct CampaignRecord {
   static CampaignRecord from_toml(const std::filesystem::path& path);
   // SHA-256 of every value but paths and versions: what the store is tied to.
   std::string identity() const;
+  // What the network was asked (galvani/model/task.h), and whether that is by reference.
+  Task task() const;
+  bool by_reference() const;
   // What the user chose, as (name, text), in the order of for_each_setting.
   std::vector<std::pair<std::string, std::string>> choices() const;
   // What to type for the same campaign in another folder.

@@ -36,7 +36,8 @@ struct PickedParent {
   std::string memo;  // what Generator::inherit makes of its lineage
   std::int64_t label = 0;
   std::int64_t iteration = 0;
-  Rng base{0};  // of the campaign
+  Rng base{0};                // of the campaign
+  at::Tensor reference = {};  // [outputs] of a task by reference; else undefined
 
   // The random numbers of one of its candidates.
   Rng stream(std::int64_t slot) const {

@@ -43,6 +43,10 @@ struct ModelCard {
   std::vector<std::int64_t> input;  // [C, H, W], [channels, length] or [values]; empty: as the graph says
   std::int64_t rate = 0;            // of sounds, samples a second; 0: nobody said
   std::string head;                 // what its output is: logits, softmax, log-softmax or sigmoid; empty: find out
+  std::string task;                 // what it is asked: classes, binary, multi-label or regression; empty: find out
+  std::string output;               // the name of the output that counts; empty: the first
+  std::optional<double> threshold;  // of binary and multi-label: a probability above it is a yes; none: 0.5
+  std::optional<double> tolerance;  // of a regression: what an answer may deviate
   std::string number;               // of that input: "float32", "float16" or "uint8"; empty: as the graph says
   std::vector<std::string> class_names;
   std::string classes_given;     // what --classes said, for records; empty: nothing
@@ -71,6 +75,10 @@ struct CardFlags {
   std::string layout;       // nchw | nhwc
   std::string input;        // "3,224,224", "1,16000", "1,16000@8000" or "784"
   std::string head;         // logits, softmax, log-softmax or sigmoid
+  std::string task;         // classes, binary, multi-label or regression
+  std::string output;       // a name, or a number from 0
+  std::string threshold;    // a probability
+  std::string tolerance;    // a number
   std::string rate;         // of sounds: samples a second
   std::string resize;       // a number (the short side), exact, fit or pad
   std::string crop;         // a number

@@ -40,8 +40,13 @@ struct Predictions {
 // verdict counts, so that a label never depends on what else was in the batch.
 Predictions predict(Network& network, const at::Tensor& images);
 
+// The same where every input is held against its reference, [N, outputs] (Question).
+Predictions predict(Network& network, const at::Tensor& images, const at::Tensor& references);
+
 // Replaces the scores of inputs whose two best are closer than that by those in canonical form; how many there were.
-std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::Tensor& logits);
+// `references` are those of the images, of a task that has such.
+std::int64_t settle_close_calls(Network& network, const at::Tensor& images, at::Tensor& logits,
+                                const at::Tensor& references = {});
 
 // The same over data of any size, chunk by chunk in order, with a progress bar; memory stays bounded, and Ctrl-C is
 // honoured between chunks. `first` is the index of the chunk's first input.

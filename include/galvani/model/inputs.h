@@ -1,4 +1,4 @@
-// Data as a network takes them.
+// Data as a network takes them, and their labels as what it is asked.
 #pragma once
 
 #include <string>
@@ -20,5 +20,13 @@ std::string preprocessing_text(const Network& network);
 
 // Network::settle_head on the first of them.
 void settle_head(Network& network, const DataView& data);
+
+// Brings together what the network is asked and what data say is right: rows of 0 and 1 with a single 1 become classes,
+// other rows of 0 and 1 make a network with a score for each a question of several labels, classes become the answers
+// of a task by reference where they can. Error(bad_input) where they do not fit.
+void settle_task(Network& network, Labelled& data);
+
+// Of a task by reference, what is right of every input: [N, outputs], as the data say; undefined: they do not.
+at::Tensor stated_references(const Network& network, const Labelled& data);
 
 }  // namespace galvani

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "galvani/model/card.h"
+#include "galvani/model/task.h"
 
 namespace galvani {
 
@@ -53,7 +54,8 @@ struct NetworkInfo {
   // What the graph takes of an input in place of that: all its values in a row, [values], or [H, W]; empty: as it is.
   std::vector<std::int64_t> graph_input;
   std::string number = "float32";    // of its input: "float32", "float16" (all of it runs in float32) or "uint8"
-  std::int64_t classes = 0;          // 0: its output is no row of scores (Options::any_output)
+  std::int64_t classes = 0;          // verdicts that there are; 0: no row of scores (Options::any_output)
+  Question question;                 // what it is asked of each input
   std::vector<GraphOutput> outputs;  // with Options::any_output
   std::int64_t parameters = 0;       // trainable scalars
   std::int64_t random_layers = 0;    // dropout, which Request::random wakes, and noise
@@ -102,7 +104,7 @@ enum class TapForm {
 
 // One micro-batch on its way through the network, as an objective sees it. B counts padding too.
 struct Pass {
-  at::Tensor logits;             // [B, classes]
+  at::Tensor logits;             // [B, classes]; of a task by reference without references the answers
   std::vector<at::Tensor> taps;  // full form, in the order requested
   std::int64_t first;            // index of row 0 in the request
   std::int64_t count;            // rows before the padding
@@ -128,7 +130,8 @@ struct RandomLayers {
 
 // With K objectives each gradient has a second axis of K: [N, K, ...] in place of [N, ...].
 struct Outputs {
-  at::Tensor logits;                       // [N, classes] float
+  at::Tensor logits;                       // [N, classes] float; of a task by reference only with references
+  at::Tensor answers;                      // [N, outputs] float, of a task by reference
   std::vector<at::Tensor> taps;            // as requested
   std::vector<at::Tensor> layer_inputs;    // [N, ...] as requested; not with an objective
   at::Tensor objective;                    // [N] or [N, K]
@@ -145,6 +148,10 @@ struct Outputs {
 using Reducer = std::function<std::vector<at::Tensor>(const Outputs& part, std::int64_t first)>;
 
 struct Request {
+  // Of a task by reference what each row is held against, [N, outputs] float; `answers`: nothing, for only they are
+  // wanted. One of both must be given.
+  at::Tensor references;
+  bool answers = false;
   std::vector<int> taps;  // indices into Network::taps()
   TapForm form = TapForm::neurons;
   std::vector<int> layer_inputs;  // taps whose layer's input is wanted, in full; each must have a linear_layer
@@ -184,6 +191,7 @@ class Network {
     bool unfused = false;                  // never choose fused layers
     std::vector<std::int64_t> data_shape;  // of the data at hand, for files that do not state their input
     bool any_output = false;  // encoders, generators and other graphs that give no class scores are loaded, too
+    bool any_task = false;    // tasks by reference, too; whoever runs such a network gives references
   };
 
   // Loads by content: ONNX or TorchScript. A `<path>.toml` beside the file is read too.
@@ -216,6 +224,12 @@ class Network {
   // neither the graph nor noise gave away. Nothing happens where that is settled.
   void settle_head(const at::Tensor& inputs);
   bool head_settled() const;
+
+  // Data say what is asked: a task by reference instead of one class. Error(bad_input) if the outputs cannot be its
+  // answers, or the network was not loaded for any task. REQUIRES Task::classes.
+  void ask(Task task);
+  // Of a regression that nobody gave a tolerance. REQUIRES a positive number.
+  void set_tolerance(double tolerance);
 
   // Measures once per architecture which micro-batch and layout run fastest, and remembers it in the cache folder.
   const Execution& execution();
@@ -254,19 +268,20 @@ class Network {
 
  private:
   explicit Network(std::unique_ptr<Impl> impl);
+  static std::unique_ptr<Network> made(std::unique_ptr<Impl> impl, const std::string& label, const Options& options);
   std::unique_ptr<Impl> impl_;
 };
 
-// What the file would give for these scores, [N, classes] float: their softmax, or of sigmoids each for itself.
-at::Tensor probabilities(Head head, const at::Tensor& logits);
+// What the file would give for these scores, [N, classes] float: their softmax, or of sigmoids each for itself; of the
+// two verdicts of a task by reference their softmax.
+at::Tensor probabilities(const NetworkInfo& info, const at::Tensor& logits);
 
 // Images [B, C, H, W] or sounds as Preprocess::apply takes them → the input of the graph, and a gradient with respect
 // to that back to them.
 at::Tensor to_graph(const NetworkInfo& info, const Preprocess& preprocess, const at::Tensor& inputs);
 at::Tensor from_graph(const NetworkInfo& info, const Preprocess& preprocess, const at::Tensor& gradient);
 
-// Throws Error(bad_input) unless the network gives a score for each of several classes. A single output is a
-// probability, a number or a distance: as a class it would always win.
+// Throws Error(bad_input) unless the network gives a score for each of several classes, or what can be made into that.
 void check_classes(const NetworkInfo& info);
 
 // Throws Error(bad_input) unless inputs of that shape, without the batch, fit the network.

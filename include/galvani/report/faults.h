@@ -27,6 +27,9 @@ void for_each_match(const CampaignReader& reader, const FaultQuery& query,
 // What the generator and the guide have to say of a fault: {"figures": ..., "metadata": ...}, each where there is one.
 Json remarks_on(const FaultRecord& fault);
 
+// What was said, for people: "3 → 8", of a task by reference "0.25 → 0.61" or "2 labels differ".
+std::string verdict_text(const CampaignReader& reader, const FaultRecord& fault);
+
 struct FaultGroup {
   std::int64_t label = 0;
   std::int64_t predicted = 0;

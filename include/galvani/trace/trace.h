@@ -98,6 +98,7 @@ class Tracer {
  private:
   std::int64_t chunk() const;
   at::Tensor relevance(const at::Tensor& images) const;
+  bool by_reference() const;
 
   Network& network_;
   std::uint64_t version_;

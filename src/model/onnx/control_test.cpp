@@ -13,7 +13,7 @@ namespace {
 using ::onnx::TensorProto;
 using ::testing::HasSubstr;
 
-at::Tensor ints(const std::vector<std::int64_t>& values) {
+at::Tensor whole_numbers(const std::vector<std::int64_t>& values) {
   return at::tensor(values, at::kLong);
 }
 
@@ -167,7 +167,7 @@ TestGraph fibonacci(const std::string& trips, bool limited) {
   graph.node("Flatten", {"all"}, {"flat"});
   graph.node("Transpose", {"flat"}, {"row"});
   graph.node("Unsqueeze", {"last", "axis"}, {"column"});
-  graph.weight("axis", ints({0}));
+  graph.weight("axis", whole_numbers({0}));
   graph.node("Concat", {"row", "column"}, {"out"});
   TestGraph::set(graph.graph().mutable_node()->at(graph.graph().node_size() - 1), "axis", 1);
   graph.output("out");
@@ -207,7 +207,7 @@ TEST(Loop, TheRankMayChange) {
   body.input("i", {}, TensorProto::INT64);
   body.input("go", {}, TensorProto::BOOL);
   body.input("v", {-1});
-  body.weight("axis", ints({0}));
+  body.weight("axis", whole_numbers({0}));
   body.node("Unsqueeze", {"v", "axis"}, {"grown"});
   body.node("Transpose", {"grown"}, {"next"});
   for (const char* name : {"go", "next"}) body.output(name);
@@ -243,7 +243,7 @@ TEST(Loop, WhatItCollectsIsBounded) {
   expand.add_input("large");
   expand.add_output("many");
   body.mutable_output(3)->set_name("many");
-  graph.weight("large", ints({1 << 20}));
+  graph.weight("large", whole_numbers({1 << 20}));
   EXPECT_THAT(failure_of(graph, row({0})), HasSubstr("a loop collects more than"));
 }
 

@@ -214,7 +214,8 @@
   // --- gallery
 
   function verdict(into, fault) {
-    into.append(element("span", "true", className(faults.true[fault])), element("span", "", " → "),
+    if (faults.said) into.append(element("em", "", faults.said[fault]));
+    else into.append(element("span", "true", className(faults.true[fault])), element("span", "", " → "),
       element("em", "", className(faults.pred[fault])));
     return into;
   }

@@ -7,6 +7,8 @@ namespace {
 class ConfusionSection : public Section {
  public:
   std::string name() const override { return "confusion"; }
+  // A task by reference has two verdicts, and faults are all of one.
+  bool applies(const PageSubject& subject) const override { return !subject.reader.record().by_reference(); }
   Places make(const PageSubject&, Json&, Page&) const override { return {}; }
 };
 

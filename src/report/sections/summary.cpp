@@ -46,10 +46,12 @@ Json figures(const CampaignReader& reader, const CampaignSummary& s) {
   add("time per fault", c.faults > 0 ? seconds_text(s.fre_all) : "-",
       fmt::format("FRE (kept) {}", c.kept_faults > 0 ? seconds_text(s.fre) : "-"),
       "FRE, fault revealing efficiency: seconds of work for a kept fault");
-  add("classes", fmt::format("{}/{}", s.classes, reader.classes()),
-      fmt::format("{} predicted, {} pairs", s.predicted, s.transitions), "true classes that faults were found in");
-  add("impartiality (OI)", fmt::format("{:.3f}", s.impartiality), "evenness of predicted classes, 0 to 1",
-      "OI, output impartiality: 1 if faults are taken for all classes equally often, 0 if for one");
+  if (!reader.record().by_reference()) {
+    add("classes", fmt::format("{}/{}", s.classes, reader.classes()),
+        fmt::format("{} predicted, {} pairs", s.predicted, s.transitions), "true classes that faults were found in");
+    add("impartiality (OI)", fmt::format("{:.3f}", s.impartiality), "evenness of predicted classes, 0 to 1",
+        "OI, output impartiality: 1 if faults are taken for all classes equally often, 0 if for one");
+  }
   double rate = s.seconds > 0 ? static_cast<double>(c.valid) / s.seconds : 0;
   add("work", format_duration(s.seconds),
       fmt::format("{}, {} mutants/s", counted(c.iterations, "iteration"),
@@ -72,6 +74,9 @@ Json settings(const CampaignReader& reader, const CampaignSummary& s) {
   add("preprocessing", fmt::format("range {}, mean {}, std {}, {}, {} ({})", r.preprocess.range, r.preprocess.mean,
                                    r.preprocess.deviation, r.preprocess.channels, r.preprocess.layout,
                                    r.preprocess_assumed ? "assumed: the file does not say" : "as stated"));
+  add("task", to_string(r.task()));
+  if (!r.preprocess.tolerance.empty()) add("tolerance", r.preprocess.tolerance);
+  if (!r.preprocess.threshold.empty()) add("threshold", r.preprocess.threshold);
   add("data", r.data);
   if (!r.profile.empty()) add("profile of training data", r.profile);
   if (!r.style.empty()) add("style source", r.style);

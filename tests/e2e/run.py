@@ -492,20 +492,7 @@ def _(w):
     shown = json.loads(w.done("inspect", "image.onnx", "--json").out)
     expect_equal([shown["classes"], shown["outputs"]], [0, [{"name": "y", "shape": [1, 2, 2]}]], "what it gives")
     expect(re.search("^output +y 1x2x2$", w.done("inspect", "image.onnx").out, re.M), "the text does not name it")
-    w.refused(3, "predict", "image.onnx", *TEST, names="not one score per class")
-
-
-@check("a network with one output is refused by every verb: as a class it would always win")
-def _(w):
-    write_colours(w / "mono.npz", 12, classes=1)
-    data = ["--data", "mono.npz"]
-    for name, ends in (("regressor", ()), ("binary", ("Sigmoid",))):
-        (w / f"{name}.onnx").write_bytes(colour_network(28, *ends, scores=1))
-        for verb in (["inspect"], ["inspect", *data], ["predict", *data], ["cover", *data, "--criteria", "nc"], ["select", *data, "--top", "5%"],
-                     ["fuzz", *data, "--labels", "model", "--guide", "random", "-o", "mono"], ["attack", *data, "--method", "fgsm"],
-                     ["describe", *data], ["excite", *data, "--change", "noise:eps=0.1", "-q"], ["quality", "--tests", "mono.npz", "--originals", "mono.npz"], ["trace", *data, "-o", "mono.npy"]):
-            w.refused(3, verb[0], f"{name}.onnx", *verb[1:], names="has one output")
-    expect(not (w / "mono").exists(), "a refused campaign left a folder")
+    w.refused(3, "predict", "image.onnx", *TEST, names="a map of 1 score for each of 2x2 places, as of segmentation")
 
 
 @check("every verb takes images for a network of [N, 784] or [N, 28, 28], and says how they are read")
@@ -2179,6 +2166,189 @@ def _(w):
     w.done(*command, "--fail-if", "negative-flips>99%")
     w.refused(2, *command, "--fail-if", "negative-flip>1%", names="did you mean 'negative-flips'")
     w.refused(3, "diff", "eight.onnx", "./no-such.onnx", *TEST, "-q", names="no-such.onnx")
+
+
+topic("tasks")
+
+
+def asked(w, name, *ends, output="answer"):
+    """eight.onnx with more operators behind its scores, as one more output: protocol buffers one after the other are one.
+
+    `ends`: names of operators, with a matrix, rows first, where they take one.
+    """
+    scores = json.loads(w.done("inspect", "eight.onnx", "--json").out)["outputs"][0]["name"]
+    fields, last = [], scores
+    for i, end in enumerate(ends):
+        operator, matrix = end if isinstance(end, tuple) else (end, None)
+        result = output if i == len(ends) - 1 else f"{output}{i}"
+        inputs = [(1, last)]
+        if matrix is not None:
+            flat = [value for row in matrix for value in row]
+            fields.append((5, message(*((1, n) for n in (len(matrix), len(matrix[0]))), (2, 1), (8, f"{output}-w{i}"),
+                                      (9, struct.pack(f"<{len(flat)}f", *flat)))))
+            inputs.append((1, f"{output}-w{i}"))
+        fields.append((1, message(*inputs, (2, result), (4, operator))))
+        last = result
+    fields.append((12, message((1, output))))
+    (w / name).write_bytes((w / "eight.onnx").read_bytes() + message((7, message(*fields))))
+    forget_card(w / name)
+    return name
+
+
+# What is asked of digits: are they five or more, odd, with a closed curve?
+LABELS_OF = [[int(d >= 5), d % 2, int(d in (0, 6, 8, 9))] for d in range(10)]
+SMALL = ("Add", [[1e-6]])
+
+
+def of_labels(columns):
+    """From scores to a log-odds for each of these labels."""
+    pairs = [[value for c in columns for value in (1 - LABELS_OF[d][c], LABELS_OF[d][c])] for d in range(10)]
+    difference = [[(-1 if row % 2 == 0 else 1) if row // 2 == c else 0 for c in range(len(columns))] for row in range(2 * len(columns))]
+    return ["Softmax", ("MatMul", pairs), SMALL, "Log", ("MatMul", difference)]
+
+
+def digits_with(w, name, truth, kind="<f4"):
+    """300 digits of the test split, with numbers made of their labels."""
+    if not (w / "plain.npz").exists():
+        w.done("data", "export", TEST[1], "--to", "npz", "-o", "plain.npz")
+    with zipfile.ZipFile(w / "plain.npz") as archive:
+        images, labels = archive.read("images.npy"), archive.read("labels.npy")
+    digits = struct.unpack("<300q", labels[-2400:])
+    rows = [truth(d) for d in digits]
+    flat = [value for row in rows for value in row]
+    shape = [300] if kind == "<i8" else [300, len(rows[0])]
+    with zipfile.ZipFile(w / name, "w") as archive:
+        archive.writestr("images.npy", images)
+        archive.writestr("labels.npy", npy(shape, kind, struct.pack(f"<{len(flat)}{'q' if kind == '<i8' else 'f'}", *flat)))
+    return digits
+
+
+def tested(w, name, data, *options):
+    """A campaign, seen by every verb that reads one: its faults."""
+    run = f"{name}-run"
+    found = w.done("fuzz", f"{name}.onnx", "--data", data, "--train", data, "--guide", "kmnc", "--iterations", 64, "--seeds", 30, *options, "-o", run, "--json")
+    summary = json.loads(found.out)
+    expect(0 < summary["faults"] < summary["valid"], f"{summary['faults']} faults of {summary['valid']}")
+    w.done("check", run)
+    again = json.loads(w.done("replay", run, "--json").out)
+    expect_equal((again["fail"], again["as_before"]), (summary["faults"], summary["faults"]), "faults that fail again")
+    w.done("report", run)
+    expect((w / run / "report.html").stat().st_size > 10000, "the page is empty")
+    expect_equal(w.run("fuzz", "-o", run, "--iterations", 80, "--fail-if", "faults>0", "-q").code, 1, "the gate's exit code")
+    w.done("faults", run, "--minimise", "--most", 3, "-q")
+    listed = json.loads(w.done("faults", run, "--most", 0, "--json").out)["faults"]
+    return [fault for fault in listed if fault["distinct"]]
+
+
+def answers_to(w, name, folder, *options):
+    """What predict says of the images in a folder: its row for each."""
+    rows = csv.DictReader(io.StringIO(w.done("predict", f"{name}.onnx", "--data", folder, *options).out))
+    return {f"faults/{row['file']}": row for row in rows}
+
+
+@check("binary: one probability, one score or two of them are yes or no, through a campaign")
+def _(w):
+    digits_with(w, "high.npz", lambda d: [int(d >= 5)], "<i8")
+    asked(w, "binary.onnx", *of_labels([0]), "Sigmoid")
+    asked(w, "logit.onnx", *of_labels([0]))
+    asked(w, "two.onnx", "Softmax", ("MatMul", [[1 - row[0], row[0]] for row in LABELS_OF]), SMALL, "Log")
+    second = ["--model-output", "answer"]
+    accuracy = set()
+    for name, options in (("binary", []), ("logit", ["--task", "binary"]), ("two", [])):
+        shown = json.loads(w.done("inspect", f"{name}.onnx", "--data", "high.npz", *second, *options, "--json").out)
+        expect_equal((shown["task"], shown["classes"]), ("classes" if name == "two" else "binary", 2), f"what {name} is asked")
+        accuracy.add(shown["correct"])
+        faults = tested(w, name, "high.npz", *second, *options)
+        again = answers_to(w, name, f"{name}-run/faults", *second, *options)
+        for fault in faults:
+            expect_equal((again[fault["file"]]["predicted"], abs(float(again[fault["file"]]["confidence"]) - fault["confidence"]) < 1e-4),
+                         (str(fault["predicted"]), True), f"{name}: {fault['file']}")
+    expect(len(accuracy) == 1 and accuracy.pop() > 240, f"three ways to say the same: {accuracy}")
+    # What is sure enough to be a yes is the user's to say.
+    rows = [list(csv.DictReader(io.StringIO(w.done("predict", "binary.onnx", "--data", "high.npz", *second, *more).out))) for more in ([], ["--threshold", 0.9])]
+    for before, after in zip(*rows):
+        p = float(before["p1"])
+        expect_equal((abs(float(after["p1"]) - p) < 1e-5, after["predicted"]), (True, str(int(p > 0.9))), "a verdict at 0.9")
+    robust = json.loads(w.done("attack", "binary.onnx", "--data", "high.npz", *second, "--method", "pgd:steps=5", "--eps", 0.1, "-o", "binary-pgd", "--json").out)
+    expect(robust["levels"][-1]["accuracy"] < robust["clean"], str(robust))
+    w.refused(3, "predict", "logit.onnx", "--data", "high.npz", *second, names="--task binary if that is a score of yes")
+
+
+@check("multi-label: a fault is a label that flips")
+def _(w):
+    digits_with(w, "labels.npz", lambda d: LABELS_OF[d])
+    asked(w, "labels.onnx", *of_labels([0, 1, 2]), "Sigmoid")
+    second = ["--model-output", "answer"]
+    said = w.done("inspect", "labels.onnx", "--data", "labels.npz", *second, "--json")
+    expect("asked for labels (--task multi-label)" in said.err, said.err)
+    figures = json.loads(said.out)["figures"]
+    expect(figures["all-right"] > 0.75 and figures["accuracy"] > 0.85 and len(figures["outputs"]) == 3, str(figures))
+    faults = tested(w, "labels", "labels.npz", *second)
+    again = answers_to(w, "labels", "labels-run/faults", *second, "--task", "multi-label")
+    digits = digits_with(w, "labels.npz", lambda d: LABELS_OF[d])
+    with sqlite3.connect(w / "labels-run/campaign.db") as store:
+        right = {seed: (LABELS_OF[digits[item]], [float(n) for n in reference.split(",")])
+                 for seed, item, reference in store.execute("SELECT id, item, reference FROM seeds")}
+    for fault in faults:
+        row = [float(again[fault["file"]][f"answer {k}"]) for k in range(3)]
+        wanted, stored = right[fault["seed"]]
+        expect_equal(stored, [float(n) for n in wanted], "what is right of a seed")
+        flipped = sum((value > 0.5) != bool(label) for value, label in zip(row, wanted))
+        expect_equal((flipped > 0, flipped), (True, fault["remarks"]["figures"]["flipped"]), f"{fault['file']}: {row} and not {wanted}")
+    attacked = json.loads(w.done("attack", "labels.onnx", "--data", "labels.npz", *second, "--method", "pgd:steps=5", "--eps", 0.1, "-o", "labels-pgd", "--json").out)
+    expect(attacked["levels"][-1]["accuracy"] < attacked["clean"], str(attacked))
+    w.refused(3, "predict", asked(w, "soft.onnx", "Softmax", ("MatMul", LABELS_OF), "Softmax"), "--data", "labels.npz", *second, names="ends in a softmax")
+
+
+@check("regression: a fault is an answer beyond the tolerance, of the label or of the answer to the original")
+def _(w):
+    digits_with(w, "height.npz", lambda d: [d / 9])
+    asked(w, "height.onnx", "Softmax", ("MatMul", [[d / 9] for d in range(10)]))
+    second = ["--model-output", "answer", "--task", "regression"]
+    figures = json.loads(w.done("inspect", "height.onnx", "--data", "height.npz", *second, "--tolerance", 0.2, "--json").out)["figures"]
+    expect(figures["mean-error"] < 0.1 and figures["within"] > 0.8 and figures["outputs"][0]["explained"] > 0.5, str(figures))
+    w.done("predict", "height.onnx", "--data", "height.npz", *second, "--fail-if", "mean-error>0.5", "-o", "height.csv")
+    faults = tested(w, "height", "height.npz", *second, "--tolerance", 0.25)
+    again = answers_to(w, "height", "height-run/faults", *second)
+    with sqlite3.connect(w / "height-run/campaign.db") as store:
+        right = {seed: float(reference) for seed, reference in store.execute("SELECT id, reference FROM seeds")}
+    for fault in faults:
+        answer, figures = float(again[fault["file"]]["answer 0"]), fault["remarks"]["figures"]
+        expect(abs(answer - right[fault["seed"]]) > 0.25, f"{fault['file']}: {answer} is no deviation from {right[fault['seed']]}")
+        expect(abs(figures["answer"] - answer) < 1e-4 and abs(figures["deviation"] - abs(answer - right[fault["seed"]])) < 1e-4, str(figures))
+    # Nobody says what is right: the answer to the original does, and every input can be tried.
+    own = w.done("fuzz", "height.onnx", "--data", TEST[1], *second, "--labels", "model", "--guide", "random", "--iterations", 16, "-o", "height-own")
+    expect("held against its own answers" in own.out and "gets" not in own.out.splitlines()[0], own.out[:300])
+    expect("deviates by more than" in own.err, own.err)
+    attacked = json.loads(w.done("attack", "height.onnx", "--data", "height.npz", *second, "--tolerance", 0.25, "--method", "pgd:steps=5", "--eps", 0.1,
+                                 "-o", "height-pgd", "--json").out)
+    expect(attacked["levels"][-1]["accuracy"] < attacked["clean"], str(attacked))
+    expect_equal(json.loads(w.done("replay", "height-run", "--model", "height.onnx", "--model-output", "answer", "--json").out)["same_model"], True, "the same model")
+    w.refused(2, "replay", "height-run", "--model", "eight.onnx", "--task", "classes", names="that of height-run is regression")
+
+
+@check("verbs that do not take a task say which it is")
+def _(w):
+    digits_with(w, "height.npz", lambda d: [d / 9])
+    asked(w, "height.onnx", "Softmax", ("MatMul", [[d / 9] for d in range(10)]))
+    model = ["height.onnx", "--model-output", "answer"]
+    for verb in (["select", "--data", "height.npz", "--top", "5%"], ["describe", "--data", "height.npz"],
+                 ["excite", "--data", "height.npz", "--change", "noise:eps=0.1", "-q"], ["features", "--data", "height.npz"],
+                 ["quality", "--tests", "height.npz", "--originals", "height.npz"], ["fuzz", "--data", "height.npz", "--task", "regression", "--guide", "nsgen", "-q", "-o", "none"]):
+        w.refused(3, verb[0], *model, *verb[1:], names="its task is")
+    expect(not (w / "none").exists(), "a refused campaign left a folder")
+    w.done("cover", *model, "--data", "height.npz", "--task", "regression", "--criteria", "nc")
+
+
+@check("numbers in labels.csv are answers, and folders with them are tested")
+def _(w):
+    w.done("data", "export", "digits:test[:20]", "--to", "folder", "-o", "angles")
+    lines = (w / "angles/labels.csv").read_text().splitlines()
+    (w / "angles/classes.txt").unlink(missing_ok=True)
+    (w / "angles/labels.csv").write_text("file,angle\n" + "".join(f"{line.split(',')[0]},{int(line.split(',')[1]) / 9:.6f}\n" for line in lines[1:]))
+    asked(w, "height.onnx", "Softmax", ("MatMul", [[d / 9] for d in range(10)]))
+    rows = list(csv.DictReader(io.StringIO(w.done("predict", "height.onnx", "--data", "angles", "--model-output", "answer", "--task", "regression").out)))
+    expect(len(rows) == 20 and all(abs(float(row["answer 0"]) - float(row["right 0"])) < 1 for row in rows), str(rows[:3]))
 
 
 topic("quality")

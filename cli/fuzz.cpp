@@ -373,7 +373,7 @@ void run(const Verb& verb, Common& common, FuzzFlags& flags) {
   } else {
     say("{}", summary_text(reader, summary));
     std::int64_t files = reader.record().settings.keep_files;
-    if (files > 0 && summary.counters.distinct_faults > files)
+    if (files > 0 && flags.islands == 0 && summary.counters.distinct_faults > files)
       say("\nfiles of {} of {} distinct faults are in {}/faults; `galvani export {} --to folder -o FOLDER` writes "
           "all\n",
           format_count(files), format_count(summary.counters.distinct_faults), flags.folder, flags.folder);

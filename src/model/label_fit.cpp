@@ -102,7 +102,9 @@ std::string order_text(const LabelFit& fit, const std::vector<std::string>& name
   bool comma = std::any_of(in_order.begin(), in_order.end(),
                            [](const std::string& s) { return s.find(',') != std::string::npos; });
   if (known < fit.class_of.size() || known > kMostNames || comma)
-    return text + "; name the network's classes in its order with --classes, and labels are matched by name";
+    return text + (names.empty()
+                       ? "; --classes takes a file with a line for each class of the network, the label that means it"
+                       : "; name the network's classes in its order with --classes, and labels are matched by name");
   return text + fmt::format("; --classes {} names them in the network's order",
                             shell_word(fmt::format("{}", fmt::join(in_order, ","))));
 }
@@ -126,9 +128,17 @@ std::optional<LabelFit> fit_labels(const at::Tensor& labels, const at::Tensor& v
 }
 
 at::Tensor held_out_rows(std::int64_t first, std::int64_t count) {
-  // The bits of a product with 2³²/φ: rows that repeat with any period are spread over both parts.
-  constexpr std::int64_t kGolden = 0x9E3779B1, kTopBit = 0x80000000;
-  return at::arange(first, first + count, at::kLong).mul(kGolden).bitwise_and(kTopBit).ne(0).to(at::kLong);
+  // A hash (splitmix64): rows that repeat with any period are spread over both parts.
+  auto held_out = [](std::uint64_t row) {
+    row += 0x9E3779B97F4A7C15U;
+    row = (row ^ (row >> 30)) * 0xBF58476D1CE4E5B9U;
+    row = (row ^ (row >> 27)) * 0x94D049BB133111EBU;
+    return static_cast<std::int64_t>((row ^ (row >> 31)) & 1);
+  };
+  at::Tensor result = at::empty({count}, at::kLong);
+  for (std::int64_t i = 0; i < count; ++i)
+    result.data_ptr<std::int64_t>()[i] = held_out(static_cast<std::uint64_t>(first + i));
+  return result;
 }
 
 std::string remedy_text(const LabelFit& fit, const std::vector<std::string>& names) {

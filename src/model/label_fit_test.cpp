@@ -97,9 +97,12 @@ TEST(LabelFit, HalvesDoNotFollowAPeriodOfTheRows) {
   for (std::int64_t period : {2, 3, 8, 10, 64}) {
     for (std::int64_t first = 0; first < period; ++first) {
       double share = half.slice(0, first, 4096, period).to(at::kDouble).mean().item<double>();
-      EXPECT_NEAR(share, 0.5, 0.2) << period << " " << first;
+      EXPECT_NEAR(share, 0.5, 0.3) << period << " " << first;
     }
   }
+  // Of 1,000 classes in turn hardly one has all of its six inputs in one part: 2 of 64, by chance.
+  at::Tensor of_class = held_out_rows(0, 6000).view({6, 1000}).sum(0);
+  EXPECT_LT(of_class.remainder(6).eq(0).sum().item<std::int64_t>(), 60);
   EXPECT_TRUE(at::equal(half.narrow(0, 100, 50), held_out_rows(100, 50)));
 }
 

@@ -202,13 +202,14 @@ std::optional<std::string> suspicious(const Network& network, const Evaluation& 
     return fmt::format("accuracy is {:.2f}% where the model states {:.2f}%{}: {}", evaluation.accuracy * 100,
                        *card.accuracy * 100, card.accuracy_data.empty() ? "" : " on " + card.accuracy_data, hint);
   if (network.info().classes < 2 || evaluation.images < kFewImages) return std::nullopt;
-  // As no network is that was only fed wrongly.
+  // A network that is only fed wrongly is seldom so wrong.
   auto correct = std::llround(evaluation.accuracy * static_cast<double>(evaluation.images));
   if (wilson_interval(correct, evaluation.images).high < chance)
     return fmt::format(
-        "accuracy is {:.2f}%, far below chance: inputs that were chosen for being wrong, such as exported faults, or "
-        "labels that mean other classes than the network's",
-        evaluation.accuracy * 100);
+        "accuracy is {:.2f}%, far below chance: inputs that were chosen for being wrong, such as exported faults? "
+        "Labels "
+        "that mean other classes than the network's? Else {}",
+        evaluation.accuracy * 100, hint);
   if (near_chance(evaluation.accuracy, chance, evaluation.images))
     return fmt::format("accuracy is {:.2f}%, near chance: {}", evaluation.accuracy * 100, hint);
   if (!card.preprocess_known && evaluation.accuracy < kDoubtful)

@@ -237,6 +237,7 @@ Json guess_json(const InspectFlags& flags, const PreprocessGuess& guess, bool wr
             {"tied", guess.tied()},
             {"written", written ? Json(card_beside(flags.model.model).string()) : Json()},
             {"label_shift", guess.label_shift},
+            {"labels", guess.labels},
             {"graph_takes_bytes", guess.graph_takes_bytes}};
   j["presets"] = Json::array();
   for (const PresetScore& s : guess.scores) {

@@ -96,7 +96,7 @@ TEST(LabelFit, HalvesDoNotFollowAPeriodOfTheRows) {
   at::Tensor half = held_out_rows(0, 4096);
   for (std::int64_t period : {2, 3, 8, 10, 64}) {
     for (std::int64_t first = 0; first < period; ++first) {
-      double share = half.slice(0, first, 4096, period).to(at::kDouble).mean().item<double>();
+      auto share = half.slice(0, first, 4096, period).to(at::kDouble).mean().item<double>();
       EXPECT_NEAR(share, 0.5, 0.3) << period << " " << first;
     }
   }

@@ -344,14 +344,15 @@ bool is_default_domain(const std::string& domain) {
 }
 
 bool is_known_domain(const std::string& domain) {
-  return is_default_domain(domain) || domain == "com.microsoft";
+  return is_default_domain(domain) || domain == "com.microsoft" || domain == "ai.onnx.ml";
 }
 
 const Operator* find_operator(const std::string& domain, const std::string& name, std::int64_t opset, bool& known) {
   if (is_default_domain(domain)) return find_operator(name, opset, known);
-  static const std::vector<Operator> microsoft = microsoft_operators();
-  auto row = std::find_if(microsoft.begin(), microsoft.end(), [&](const Operator& it) { return name == it.name; });
-  known = row != microsoft.end();
+  static const std::vector<Operator> microsoft = microsoft_operators(), ml = ml_operators();
+  const std::vector<Operator>& table = domain == "ai.onnx.ml" ? ml : microsoft;
+  auto row = std::find_if(table.begin(), table.end(), [&](const Operator& it) { return name == it.name; });
+  known = row != table.end() && is_known_domain(domain);
   return known ? &*row : nullptr;
 }
 

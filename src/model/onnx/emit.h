@@ -45,6 +45,8 @@ class Sink {
   virtual std::string fresh(const char* prefix) = 0;
   // The text that reads a constant.
   virtual std::string constant(Value& value) = 0;
+  // The same of one that no value of the graph holds.
+  virtual std::string constant(const at::Tensor& tensor) = 0;
 };
 
 class Node {
@@ -94,6 +96,9 @@ class Node {
   std::vector<std::string> texts(const char* name) const;
   const ::onnx::AttributeProto* attribute(const char* name, ::onnx::AttributeProto::AttributeType type) const;
   std::vector<std::string> unread_attributes() const;
+
+  // The text that reads a tensor made at import, such as a list of the node's attributes.
+  std::string constant(const at::Tensor& tensor) { return sink_.constant(tensor); }
 
   // A temporary of the expression's value.
   std::string temporary(const std::string& expression, const char* prefix = "v");
@@ -172,6 +177,8 @@ std::vector<Operator> sequence_operators();
 std::vector<Operator> attention_operators();
 // Of the domain com.microsoft.
 std::vector<Operator> microsoft_operators();
+// Of the domain ai.onnx.ml.
+std::vector<Operator> ml_operators();
 
 // The row for an operator at an opset version; null when there is none. `known` says whether any version is known.
 const Operator* find_operator(const std::string& name, std::int64_t opset, bool& known);

@@ -20,8 +20,8 @@ std::int64_t fold_bound(const std::vector<Value*>& inputs) {
   return std::max(product, sum);
 }
 
-std::string FoldSink::constant(Value& value) {
-  arguments_.push_back(*value.known);
+std::string FoldSink::constant(const at::Tensor& tensor) {
+  arguments_.push_back(tensor);
   return fmt::format("c{}", arguments_.size() - 1);
 }
 

@@ -15,7 +15,8 @@ class FoldSink : public Sink {
  public:
   void line(const std::string& text) override { body_ += "    " + text + "\n"; }
   std::string fresh(const char* prefix) override { return fmt::format("{}{}", prefix, next_++); }
-  std::string constant(Value& value) override;
+  std::string constant(Value& value) override { return constant(*value.known); }
+  std::string constant(const at::Tensor& tensor) override;
 
   std::size_t size() const { return body_.size(); }
   // The node's outputs after its emit function wrote here, every one known.

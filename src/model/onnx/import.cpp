@@ -84,6 +84,16 @@ std::string Importer::constant(Value& value) {
   return value.variable;
 }
 
+std::string Importer::constant(const at::Tensor& tensor) {
+  auto value = std::make_shared<Value>();
+  value->known = tensor;
+  value->type = value->stored = tensor.scalar_type();
+  value->origin = Value::Origin::constant;
+  value->number = next_constant_++;
+  retained_.push_back(value);
+  return constant(*value);
+}
+
 void Importer::define(Scope& scope, const std::string& name, std::shared_ptr<Value> value) {
   if (value->known && value->number < 0) value->number = next_constant_++;
   if (!scope.add(name, std::move(value))) bad_input("{}: two tensors are called '{}'", label_, printable(name));
@@ -192,6 +202,16 @@ void Importer::add_outputs() {
     }
     program_.outputs.push_back(port);
     texts.push_back(text_of(value));
+  }
+  // Classifiers of ai.onnx.ml give labels first; what a network is read for are the scores.
+  if (classic_ && ports_ == Ports::tensors) {
+    auto scores = std::find_if(program_.outputs.begin(), program_.outputs.end(),
+                               [](const Program::Port& port) { return at::isFloatingType(port.type); });
+    auto place = scores - program_.outputs.begin();
+    if (scores != program_.outputs.end()) {
+      std::rotate(program_.outputs.begin(), scores, scores + 1);
+      std::rotate(texts.begin(), texts.begin() + place, texts.begin() + place + 1);
+    }
   }
   if (texts.empty()) bad_input("{}: the graph has no outputs", label_);
   std::string all;
@@ -362,6 +382,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, const std::set<st
 
   if (const FunctionProto* function = find_function(proto)) return call(*function, proto, scope, attributes, context);
   Node node(label_, proto, attributes, context.opset, inputs, variable, used, *this);
+  classic_ = classic_ || proto.domain() == "ai.onnx.ml";
   if (!is_known_domain(proto.domain()))
     node.refuse("is of the domain '{}', which is not supported", printable(proto.domain()));
 

@@ -53,6 +53,7 @@ class Importer : public Sink {
   void line(const std::string& text) override;
   std::string fresh(const char* prefix) override { return fmt::format("{}{}", prefix, next_temporary_++); }
   std::string constant(Value& value) override;
+  std::string constant(const at::Tensor& tensor) override;
 
  private:
   // Attributes a function's caller passed, by the function's name for them.
@@ -146,6 +147,7 @@ class Importer : public Sink {
   std::string body_;
   std::string indent_ = "    ";
   bool loops_ = false;
+  bool classic_ = false;                               // has nodes of ai.onnx.ml
   std::map<std::int64_t, const Value*> materialised_;  // constants that the source reads, by number
   std::vector<std::shared_ptr<Value>> retained_;       // values of inner scopes, which materialised_ may point to
   std::int64_t next_temporary_ = 0;

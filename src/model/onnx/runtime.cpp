@@ -30,6 +30,7 @@ void register_operators() {
     define_loss(made);
     define_sequence(made);
     define_attention(made);
+    define_ml(made);
     return made;
   }();
   (void)library;

@@ -37,5 +37,6 @@ void define_signal(torch::Library& library);
 void define_loss(torch::Library& library);
 void define_sequence(torch::Library& library);
 void define_attention(torch::Library& library);
+void define_ml(torch::Library& library);
 
 }  // namespace galvani::onnx

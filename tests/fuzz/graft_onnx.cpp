@@ -173,6 +173,51 @@ void add_to_output(GraphProto& graph, const std::string& value) {
   graph.mutable_output(0)->set_name(value + "_sum");
 }
 
+// A branch, or the body of a loop, that is part of the graph itself: what it carries in it carries out.
+::onnx::GraphProto part_of(const GraphProto& graph, int from, int count, bool loop, Rng& rng) {
+  GraphProto part;
+  std::string result = some_value(graph, from, rng);
+  if (loop) {
+    for (const char* name : {"pass", "go", "carried"}) part.add_input()->set_name(name);
+    part.add_output()->set_name("go");
+  }
+  for (int i = from; i < from + count && i < graph.node_size(); ++i) {
+    NodeProto& node = *part.add_node();
+    node = graph.node(i);
+    for (std::string& output : *node.mutable_output()) output += "_inside";
+    if (loop && node.input_size() > 0 && rng.chance(0.7)) node.set_input(0, "carried");
+    if (i > from && node.input_size() > 0 && rng.chance(0.7)) node.set_input(0, result);
+    if (node.output_size() > 0) result = node.output(0);
+  }
+  part.add_output()->set_name(result);
+  return part;
+}
+
+// An If whose condition depends on the input, or a Loop of some or very many passes, around copies of nodes.
+void add_control(GraphProto& graph, Rng& rng) {
+  int from = static_cast<int>(rng.below(graph.node_size()));
+  int count = 1 + static_cast<int>(rng.below(4));
+  std::string name = "control_" + std::to_string(graph.node_size());
+  bool loop = rng.chance(0.5);
+  std::string source = some_value(graph, from, rng);
+  std::string number = rng.chance(0.5) ? add_constant(graph, rng) : name + "_size";
+  if (number == name + "_size") add_node(graph, "Size", {source}, number);
+  if (!loop) set_int(add_node(graph, "Cast", {number}, name + "_flag"), "to", TensorProto::BOOL);
+  NodeProto& node = add_node(graph, loop ? "Loop" : "If", {loop ? number : name + "_flag"}, name);
+  if (loop) {
+    node.add_input("");
+    node.add_input(source);
+  }
+  for (const char* attribute : {"then_branch", "else_branch"}) {
+    AttributeProto& branch = *node.add_attribute();
+    branch.set_name(loop ? "body" : attribute);
+    branch.set_type(AttributeProto::GRAPH);
+    *branch.mutable_g() = part_of(graph, from, count, loop, rng);
+    if (loop) break;
+  }
+  add_to_output(graph, name);
+}
+
 }  // namespace
 
 NodePool::NodePool(const std::vector<std::filesystem::path>& cases) {
@@ -182,7 +227,7 @@ NodePool::NodePool(const std::vector<std::filesystem::path>& cases) {
     if (!model.ParseFromString(read_file(folder / "model.onnx"))) continue;
     for (const NodeProto& node : model.graph().node()) {
       bool supported = false;
-      onnx::find_operator(node.op_type(), 0, supported);
+      onnx::find_operator(node.domain(), node.op_type(), 0, supported);
       if (!supported) continue;
       // As many of each operator, so that the ones with many cases are not drawn all the time.
       if (++seen[node.op_type()] <= 4) nodes_.push_back(node);
@@ -217,7 +262,7 @@ void NodePool::graft(ModelProto& model, Rng& rng) const {
   GraphProto& graph = *model.mutable_graph();
   std::uint64_t rounds = 1 + rng.below(3);
   for (std::uint64_t round = 0; round < rounds && graph.node_size() > 0; ++round) {
-    switch (rng.below(12)) {
+    switch (rng.below(14)) {
       case 0:
         rewire(graph, rng);
         break;
@@ -236,6 +281,10 @@ void NodePool::graft(ModelProto& model, Rng& rng) const {
       case 4:
         graph.mutable_node()->SwapElements(static_cast<int>(rng.below(graph.node_size())),
                                            static_cast<int>(rng.below(graph.node_size())));
+        break;
+      case 5:
+      case 6:
+        add_control(graph, rng);
         break;
       default:
         if (!nodes_.empty()) insert_node(graph, rng);

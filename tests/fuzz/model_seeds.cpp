@@ -98,8 +98,9 @@ std::vector<ModelProto> zoo_seeds() {
 
 std::vector<fs::path> operator_cases() {
   std::vector<fs::path> cases;
-  for (const char* suite : {"node", "pytorch-operator", "pytorch-converted", "simple"}) {
-    fs::path folder = fs::path("/usr/share/libonnx-testdata/data") / suite;
+  const fs::path suites = "/usr/share/libonnx-testdata/data";
+  for (const fs::path& folder : {suites / "node", suites / "pytorch-operator", suites / "pytorch-converted",
+                                 suites / "simple", fs::path(GALVANI_OPERATOR_CASES) / "node"}) {
     std::error_code missing;
     for (const auto& entry : fs::directory_iterator(folder, missing)) {
       if (fs::exists(entry.path() / "model.onnx")) cases.push_back(entry.path());

@@ -28,6 +28,7 @@ std::shared_ptr<Value> computed(const std::string& variable, const Value& like, 
   value->type = like.type;
   value->rank = rank;
   value->sequence = like.sequence;
+  value->element = like.element;
   return value;
 }
 
@@ -151,7 +152,8 @@ void Importer::emit_if(const Control& control) {
         results.push_back(computed(variables[i], value, value.rank));
         continue;
       }
-      if (value.type != results[i]->type || value.sequence != results[i]->sequence)
+      if (value.type != results[i]->type || value.element != results[i]->element ||
+          value.sequence != results[i]->sequence)
         control.node.refuse("gives values of two types");
       if (value.rank != results[i]->rank) results[i]->rank = -1;
     }
@@ -224,7 +226,8 @@ bool Importer::write_loop(const Control& control, LoopPlan& plan) {
   for (std::size_t i = 0; i < carried; ++i) {
     next.push_back(values[plan.counted + i]);
     const Value& first = *plan.initial[i];
-    if (next[i]->absent || next[i]->type != first.type || next[i]->sequence != first.sequence)
+    if (next[i]->absent || next[i]->type != first.type || next[i]->element != first.element ||
+        next[i]->sequence != first.sequence)
       node.refuse("carries a value that changes its type");
     if (plan.ranks[i] >= 0 && next[i]->rank != plan.ranks[i]) {
       plan.ranks[i] = -1;

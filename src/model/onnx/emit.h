@@ -32,6 +32,7 @@ struct Value {
   std::int64_t number = -1;                           // of a constant, in the order of the file
   bool named = false;     // the file can be updated by this name: an initialiser or a Constant node's output
   bool frozen = false;    // never trained: running statistics and arguments
+  int element = 0;        // the file's element type, where that is none of LibTorch's and `type` only holds it
   bool sequence = false;  // of tensors of `type`
   bool absent = false;    // an optional that holds nothing
   std::string problem;    // why it cannot be read, such as an element type we have no tensors for

@@ -38,6 +38,26 @@ void add_free_names(const GraphProto& graph, std::set<std::string>& names) {
   }
 }
 
+// Of types that LibTorch has no tensors for, what only moves values keeps the type, and some operators read it; what
+// calculates would overflow elsewhere than in the type itself. The type that the node's outputs have of it, 0: none.
+int narrow_element(const Node& node, const std::vector<Value*>& inputs) {
+  static const std::set<std::string> kMoving = {
+      "Reshape", "Flatten",        "Transpose", "Squeeze",      "Unsqueeze",    "Concat", "Split", "Slice", "Expand",
+      "Tile",    "GatherElements", "GatherND",  "DepthToSpace", "SpaceToDepth", "Gather", "Max",   "Min",   "Where"};
+  static const std::set<std::string> kReading = {
+      "Cast",           "CastLike", "DequantizeLinear", "QuantizeLinear", "Equal", "Greater",
+      "GreaterOrEqual", "Less",     "LessOrEqual",      "Shape",          "Size"};
+  int element = 0;
+  for (const Value* value : inputs) {
+    if (value == nullptr || value->element == 0) continue;
+    if (kMoving.count(node.op()) == 0 && kReading.count(node.op()) == 0)
+      node.refuse("reads '{}', which has the unsupported element type {}", printable(value->name),
+                  type_name(value->element));
+    if (kMoving.count(node.op()) != 0) element = value->element;
+  }
+  return element;
+}
+
 std::set<std::string> names_of_subgraphs(const NodeProto& node) {
   std::set<std::string> names;
   for (const AttributeProto& attribute : node.attribute()) {
@@ -128,8 +148,14 @@ void Importer::add_initializer(Scope& scope, const ::onnx::TensorProto& proto, b
   // update_onnx reaches the weights of the graph itself only, so those of subgraphs are constants.
   value->origin = inner ? Value::Origin::constant : Value::Origin::initializer;
   value->named = !inner;
-  if (std::optional<at::ScalarType> type = scalar_type(proto.data_type())) {
+  if (std::optional<at::ScalarType> type = held_type(proto.data_type())) {
     set_constant(*value, reader_.read(proto));
+    if (!scalar_type(proto.data_type())) {
+      // What holds the values cannot be written back as it is.
+      value->element = proto.data_type();
+      value->origin = Value::Origin::constant;
+      value->named = false;
+    }
     if (at::isFloatingType(*type) && !at::isfinite(*value->known).all().item<bool>())
       program_.warnings.push_back(
           fmt::format("{}: initialiser '{}' holds NaN or infinity", label_, printable(proto.name())));
@@ -160,8 +186,10 @@ void Importer::add_inputs() {
       value->problem = "which is not a tensor";
     } else {
       const auto& tensor = held.tensor_type();
-      if (std::optional<at::ScalarType> type = scalar_type(tensor.elem_type())) {
+      if (std::optional<at::ScalarType> type =
+              ports_ == Ports::any ? held_type(tensor.elem_type()) : scalar_type(tensor.elem_type())) {
         port.type = *type;
+        if (!scalar_type(tensor.elem_type())) value->element = tensor.elem_type();
       } else {
         value->problem = fmt::format("which has the unsupported element type {}", type_name(tensor.elem_type()));
       }
@@ -344,8 +372,9 @@ std::shared_ptr<Value> Importer::constant_node(const Node& node) {
   auto value = std::make_shared<Value>();
   value->origin = Value::Origin::constant;
   if (const auto* found = node.attribute("value", AttributeProto::TENSOR)) {
-    if (!scalar_type(found->t().data_type()))
-      node.refuse("has the unsupported element type {}", type_name(found->t().data_type()));
+    int type = found->t().data_type();
+    if (!held_type(type)) node.refuse("has the unsupported element type {}", type_name(type));
+    if (!scalar_type(type)) value->element = type;
     value->known = reader_.read(found->t());
   } else if (node.given("value_float")) {
     value->known = at::tensor(static_cast<float>(node.real("value_float", 0)), at::kFloat);
@@ -402,7 +431,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, const std::set<st
   }
   if (proto.op_type() == "Constant" && proto.output_size() == 1) {
     auto value = constant_node(node);
-    value->named = context.depth == 0;
+    value->named = context.depth == 0 && value->element == 0;
     value->name = proto.output(0);
     return define(scope, proto.output(0), value);
   }
@@ -413,6 +442,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, const std::set<st
     if (known) node.refuse("is not supported in opset {}", context.opset);
     node.refuse("is not supported");
   }
+  int element = narrow_element(node, inputs);
   if (!row->runs_half) node.widen_half();
   foldable &= row->foldable;
   std::vector<Value> results;
@@ -438,6 +468,7 @@ void Importer::emit_node(const NodeProto& proto, Scope& scope, const std::set<st
   }
   for (int i = 0; i < proto.output_size(); ++i) {
     if (proto.output(i).empty()) continue;
+    if (element != 0 && results[i].type == *held_type(element)) results[i].element = element;
     if (results[i].variable.empty() && !results[i].known && results[i].problem.empty())
       results[i].problem = fmt::format("an output of '{}' that is not supported", printable(proto.op_type()));
     results[i].name = proto.output(i);

@@ -42,16 +42,28 @@ void emit_where(Node& node) {
   node.out(fmt::format("torch.where({}, {}, {})", node.in(0), node.in(1), node.in(2)), node.type(1), rank);
 }
 
+// To a type that `type` only holds.
+void emit_narrow(Node& node, int target, at::ScalarType type) {
+  if (type_name(target) == "float8e8m0") node.refuse("converts to the element type float8e8m0, which is not supported");
+  node.given("round_mode");
+  node.out(fmt::format("galvani_onnx.round_narrow({}, {}, {})", node.in(0), target,
+                       bool_text(node.integer("saturate", 1) != 0)),
+           type, node.rank(0));
+  node.results()[0].element = target;
+}
+
 void emit_cast(Node& node) {
   int target = static_cast<int>(node.integer("to", 0));
   for (const char* of_float8 : {"saturate", "round_mode"}) node.given(of_float8);
-  std::optional<at::ScalarType> type = scalar_type(target);
+  std::optional<at::ScalarType> type = held_type(target);
+  if (type && !scalar_type(target)) return emit_narrow(node, target, *type);
   if (!type) node.refuse("converts to the element type {}, which is not supported", type_name(target));
   node.out(fmt::format("torch.to({}, {})", node.in(0), type_text(*type)), *type, node.rank(0));
 }
 
 void emit_cast_like(Node& node) {
   at::ScalarType type = node.type(1);
+  if (node.value(1).element != 0) return emit_narrow(node, node.value(1).element, type);
   for (const char* of_float8 : {"saturate", "round_mode"}) node.given(of_float8);
   node.out(fmt::format("torch.to({}, {})", node.in(0), type_text(type)), type, node.rank(0));
 }

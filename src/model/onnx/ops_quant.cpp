@@ -16,37 +16,62 @@ at::ScalarType zero_point_type(const Node& node, int input) {
   return type;
 }
 
-// Opset 21 added scales of blocks, opset 23 the type of what is computed.
-void require_plain_scale(const Node& node) {
-  if (node.integer("block_size", 0) != 0) node.refuse("has a scale for each block, which is not supported");
-}
-
-// An attribute that names an element type agrees with the one that follows from the inputs.
-void require_type(const Node& node, const char* name, at::ScalarType type) {
-  auto wanted = static_cast<int>(node.integer(name, 0));
-  if (wanted != 0 && scalar_type(wanted) != type)
-    node.refuse("has the element type {} as its '{}', which is not supported", type_name(wanted), name);
-}
-
 void emit_quantize(Node& node) {
-  at::ScalarType type = zero_point_type(node, 2);
-  auto stated = static_cast<int>(node.integer("output_dtype", 0));
-  if (!node.has(2) && scalar_type(stated) == at::kChar) type = at::kChar;
-  require_type(node, "output_dtype", type);
-  require_type(node, "precision", node.type(1));
-  require_plain_scale(node);
-  node.integer("saturate", 1);
-  node.out(fmt::format("galvani_onnx.quantize({}, {}, {}, {}, {})", node.in(0), node.in(1, false), node.in_or_none(2),
-                       int_text(node.integer("axis", 1)), type_text(type)),
-           type, node.rank(0));
+  // The type's ONNX number: that of the zero point, or what the file states.
+  int target = static_cast<int>(node.integer("output_dtype", 0));
+  if (node.has(2)) {
+    int zero = node.value(2).element != 0 ? node.value(2).element : onnx_type(node.type(2));
+    if (target != 0 && target != zero)
+      node.refuse("has the element type {} as its 'output_dtype' and a zero point of {}", type_name(target),
+                  type_name(zero));
+    target = zero;
+  }
+  if (target == 0) target = ::onnx::TensorProto::UINT8;
+  int precision = static_cast<int>(node.integer("precision", 0));
+  if (precision != 0 && precision != ::onnx::TensorProto::FLOAT && precision != ::onnx::TensorProto::DOUBLE &&
+      scalar_type(precision) != node.type(1))
+    node.refuse("has the element type {} as its 'precision', which is not supported", type_name(precision));
+  std::string scale = node.in(1, false);
+  if (precision != 0 && scalar_type(precision) != node.type(1))
+    scale = node.temporary(fmt::format("torch.to({}, {})", scale, type_text(*scalar_type(precision))));
+  std::int64_t block = node.integer("block_size", 0);
+  bool saturate = node.integer("saturate", 1) != 0;
+  std::string axis = int_text(node.integer("axis", 1));
+  std::optional<at::ScalarType> type = held_type(target);
+  bool small = type == at::kByte || type == at::kChar;
+  if (scalar_type(target) && small && block == 0) {
+    return node.out(fmt::format("galvani_onnx.quantize({}, {}, {}, {}, {})", node.in(0), scale, node.in_or_none(2),
+                                axis, type_text(*type)),
+                    *type, node.rank(0));
+  }
+  if (!type || (scalar_type(target) && !small && *type != at::kShort) || type_name(target) == "float8e8m0" ||
+      *type == at::kLong || block < 0)
+    node.refuse("quantises to {}, which is not supported", type_name(target));
+  node.out(fmt::format("galvani_onnx.quantize_to({}, {}, {}, {}, {}, {}, {})", node.in(0), scale, node.in_or_none(2),
+                       axis, int_text(block), target, bool_text(saturate)),
+           *type, node.rank(0));
+  if (!scalar_type(target)) node.results()[0].element = target;
 }
 
 void emit_dequantize(Node& node) {
-  require_type(node, "output_dtype", node.type(1));
-  require_plain_scale(node);
-  node.out(fmt::format("galvani_onnx.dequantize({}, {}, {}, {})", node.in(0), node.in(1, false), node.in_or_none(2),
-                       int_text(node.integer("axis", 1))),
-           node.type(1), node.rank(0));
+  at::ScalarType type = node.type(1);
+  if (int wanted = static_cast<int>(node.integer("output_dtype", 0)); wanted != 0) {
+    std::optional<at::ScalarType> stated = scalar_type(wanted);
+    if (!stated || !at::isFloatingType(*stated))
+      node.refuse("has the element type {} as its 'output_dtype', which is not supported", type_name(wanted));
+    type = *stated;
+  }
+  std::int64_t block = node.integer("block_size", 0);
+  std::string axis = int_text(node.integer("axis", 1));
+  if (block == 0 && type == node.type(1)) {
+    return node.out(
+        fmt::format("galvani_onnx.dequantize({}, {}, {}, {})", node.in(0), node.in(1, false), node.in_or_none(2), axis),
+        type, node.rank(0));
+  }
+  if (block < 0) node.refuse("has blocks of {}", block);
+  std::string y = node.temporary(fmt::format("galvani_onnx.dequantize_blocks({}, {}, {}, {}, {})", node.in(0),
+                                             node.in(1, false), node.in_or_none(2), axis, int_text(block)));
+  node.out(fmt::format("torch.to({}, {})", y, type_text(type == at::kHalf ? at::kFloat : type)), type, node.rank(0));
 }
 
 void emit_dynamic_quantize(Node& node) {

@@ -1,6 +1,7 @@
 #include <torch/library.h>
 #include <torch/script.h>
 
+#include "model/onnx/narrow.h"
 #include "model/onnx/runtime.h"
 
 namespace galvani::onnx {
@@ -30,6 +31,49 @@ Tensor quantize(const Tensor& x, const Tensor& scale, const OptionalTensor& zero
   Tensor steps = at::round(x / along(scale, x, axis));
   if (zero) steps = steps + along(*zero, x, axis).to(steps.scalar_type());
   return saturate(steps, type);
+}
+
+// A parameter of blocks along an axis, each repeated for its block; with a block of 0 it is along an axis or one.
+Tensor spread(const Tensor& parameter, const Tensor& x, std::int64_t axis, std::int64_t block) {
+  if (block == 0) return along(parameter, x, axis);
+  axis = wrap(axis, x.dim());
+  TORCH_CHECK(parameter.dim() == x.dim(), "scales of ", parameter.dim(), " axes for ", x.dim());
+  std::int64_t size = x.size(axis), blocks = parameter.size(axis);
+  TORCH_CHECK(size == 0 || (blocks - 1) * static_cast<double>(block) < static_cast<double>(size), blocks, " blocks of ",
+              block, " for ", size, " values");
+  return parameter.index_select(axis, at::arange(size).div(block, "floor").clamp_max(blocks - 1));
+}
+
+// To any type by its ONNX number.
+Tensor quantize_to(const Tensor& x, const Tensor& scale, const OptionalTensor& zero, std::int64_t axis,
+                   std::int64_t block, std::int64_t element, bool saturated) {
+  Tensor steps = x.to(scale.scalar_type()) / spread(scale, x, axis, block);
+  const NarrowType* narrow = narrow_type(static_cast<int>(element));
+  if (narrow != nullptr && narrow->held == at::kFloat) {
+    if (zero) steps = steps + spread(*zero, x, axis, block).to(steps.scalar_type());
+    return round_narrow(*narrow, steps, saturated);
+  }
+  steps = at::round(steps.to(at::kDouble));
+  if (zero) steps = steps + spread(*zero, x, axis, block).to(at::kDouble);
+  bool wide = narrow == nullptr && element == 5;  // int16
+  int bits = narrow != nullptr ? narrow->bits : wide ? 16 : 8;
+  bool is_signed = narrow != nullptr ? narrow->is_signed : element != 2;
+  double range = std::ldexp(1.0, bits);
+  steps = steps.clamp(is_signed ? -range / 2 : 0, is_signed ? range / 2 - 1 : range - 1);
+  return steps.to(narrow != nullptr ? narrow->held : wide ? at::kShort : is_signed ? at::kChar : at::kByte);
+}
+
+Tensor dequantize_blocks(const Tensor& x, const Tensor& scale, const OptionalTensor& zero, std::int64_t axis,
+                         std::int64_t block) {
+  Tensor steps = x.to(scale.scalar_type());
+  if (zero) steps = steps - spread(*zero, x, axis, block).to(scale.scalar_type());
+  return steps * spread(scale, x, axis, block);
+}
+
+Tensor round_element(const Tensor& x, std::int64_t element, bool saturated) {
+  const NarrowType* type = narrow_type(static_cast<int>(element));
+  TORCH_CHECK(type != nullptr, "the element type ", element);
+  return round_narrow(*type, x, saturated);
 }
 
 Tensor dequantize(const Tensor& x, const Tensor& scale, const OptionalTensor& zero, std::int64_t axis) {
@@ -109,6 +153,12 @@ void define_quant(torch::Library& library) {
       requantize);
   library.def("unpack_blocks(Tensor packed, Tensor scales, Tensor? zeros, int bits, int block, int k) -> Tensor",
               unpack_blocks);
+  library.def(
+      "quantize_to(Tensor x, Tensor scale, Tensor? zero, int axis, int block, int element, bool saturated) -> Tensor",
+      quantize_to);
+  library.def("dequantize_blocks(Tensor x, Tensor scale, Tensor? zero, int axis, int block) -> Tensor",
+              dequantize_blocks);
+  library.def("round_narrow(Tensor x, int element, bool saturated) -> Tensor", round_element);
   library.def("centre(Tensor x, Tensor? zero) -> Tensor", centre);
   library.def("centre_rows(Tensor weight, Tensor? zero) -> Tensor", centre_rows);
 }

@@ -11,6 +11,7 @@
 #include "galvani/base/error.h"
 #include "galvani/base/files.h"
 #include "galvani/base/runtime.h"
+#include "model/onnx/narrow.h"
 
 namespace galvani::onnx {
 
@@ -41,6 +42,17 @@ const TypeRow kTypes[] = {
     {TensorProto::COMPLEX64, std::nullopt, "complex64"},
     {TensorProto::COMPLEX128, std::nullopt, "complex128"},
     {TensorProto::BFLOAT16, at::kBFloat16, "bfloat16"},
+    // Newer than the library's list.
+    {17, std::nullopt, "float8e4m3fn"},
+    {18, std::nullopt, "float8e4m3fnuz"},
+    {19, std::nullopt, "float8e5m2"},
+    {20, std::nullopt, "float8e5m2fnuz"},
+    {21, std::nullopt, "uint4"},
+    {22, std::nullopt, "int4"},
+    {23, std::nullopt, "float4e2m1"},
+    {24, std::nullopt, "float8e8m0"},
+    {25, std::nullopt, "uint2"},
+    {26, std::nullopt, "int2"},
 };
 
 template <class T, class Field>
@@ -51,6 +63,10 @@ std::string pack(const Field& field) {
     std::memcpy(bytes.data() + i * sizeof(T), &element, sizeof(T));
   }
   return bytes;
+}
+
+std::int64_t stored_bytes(const NarrowType& type, std::int64_t count) {
+  return type.bits >= 8 ? count * (type.bits / 8) : count / (8 / type.bits) + (count % (8 / type.bits) != 0 ? 1 : 0);
 }
 
 // The typed repeated fields as raw bytes. Small types travel in int32_data, float16 as its bits.
@@ -66,6 +82,11 @@ std::string typed_bytes(const TensorProto& proto) {
       return pack<std::int32_t>(proto.int32_data());
     case TensorProto::INT16:
       return pack<std::int16_t>(proto.int32_data());
+    case TensorProto::UINT32:
+      return pack<std::uint32_t>(proto.uint64_data());
+    case TensorProto::UINT64:
+      return pack<std::uint64_t>(proto.uint64_data());
+    case TensorProto::UINT16:
     case TensorProto::FLOAT16:
     case TensorProto::BFLOAT16:
       return pack<std::uint16_t>(proto.int32_data());
@@ -80,6 +101,12 @@ std::optional<at::ScalarType> scalar_type(int onnx_type) {
   for (const TypeRow& row : kTypes) {
     if (row.onnx == onnx_type) return row.type;
   }
+  return std::nullopt;
+}
+
+std::optional<at::ScalarType> held_type(int onnx_type) {
+  if (std::optional<at::ScalarType> type = scalar_type(onnx_type)) return type;
+  if (const NarrowType* narrow = narrow_type(onnx_type)) return narrow->held;
   return std::nullopt;
 }
 
@@ -118,7 +145,8 @@ TensorReader::TensorReader(std::filesystem::path folder, std::string label)
 
 at::Tensor TensorReader::read(const TensorProto& proto) {
   std::string name = printable(proto.name());
-  std::optional<at::ScalarType> type = scalar_type(proto.data_type());
+  std::optional<at::ScalarType> type = held_type(proto.data_type());
+  const NarrowType* narrow = scalar_type(proto.data_type()) ? nullptr : narrow_type(proto.data_type());
   if (!type)
     bad_input("{}: tensor '{}' has the element type {}, which is not supported", label_, name,
               type_name(proto.data_type()));
@@ -147,19 +175,21 @@ at::Tensor TensorReader::read(const TensorProto& proto) {
   std::int64_t expected = 0;
   if (__builtin_mul_overflow(count, static_cast<std::int64_t>(c10::elementSize(*type)), &expected))
     bad_input("{}: tensor '{}' has more bytes than there are numbers", label_, name);
-
-  std::string local;
-  const std::string* bytes = &local;
-  if (proto.data_location() == TensorProto::EXTERNAL) {
-    local = external_bytes(proto, static_cast<std::uint64_t>(expected));
-  } else if (proto.has_raw_data()) {
-    bytes = &proto.raw_data();
-  } else {
-    local = typed_bytes(proto);
+  if (narrow != nullptr) {
+    at::Tensor tensor = unpack_narrow(*narrow, bytes_of(proto, stored_bytes(*narrow, count)), shape);
+    if (narrow->bits == 64 && tensor.lt(0).any().item<bool>())
+      bad_input("{}: tensor '{}' has a number above 2^63, which is not supported", label_, name);
+    return tensor;
   }
-  if (static_cast<std::int64_t>(bytes->size()) != expected)
-    bad_input("{}: tensor '{}' has {} bytes of data where its shape asks for {}", label_, name, bytes->size(),
-              expected);
+
+  // Not copied where they need not be.
+  std::string local;
+  const std::string* bytes = &proto.raw_data();
+  if (proto.data_location() == TensorProto::EXTERNAL || !proto.has_raw_data()) {
+    local = bytes_of(proto, expected);
+    bytes = &local;
+  }
+  check_bytes(name, bytes->size(), expected);
   at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(*type));
   if (expected > 0) std::memcpy(tensor.data_ptr(), bytes->data(), bytes->size());
   // A byte other than 0 or 1 in a C++ bool is undefined behaviour.
@@ -168,6 +198,23 @@ at::Tensor TensorReader::read(const TensorProto& proto) {
     for (std::int64_t i = 0; i < count; ++i) flags[i] = flags[i] != 0;
   }
   return tensor;
+}
+
+std::string TensorReader::stored(const TensorProto& proto) {
+  return bytes_of(proto, stored_bytes(*narrow_type(proto.data_type()), read(proto).numel()));
+}
+
+void TensorReader::check_bytes(const std::string& name, std::size_t bytes, std::int64_t expected) const {
+  if (static_cast<std::int64_t>(bytes) != expected)
+    bad_input("{}: tensor '{}' has {} bytes of data where its shape asks for {}", label_, name, bytes, expected);
+}
+
+std::string TensorReader::bytes_of(const TensorProto& proto, std::int64_t expected) {
+  if (proto.data_location() == TensorProto::EXTERNAL)
+    return external_bytes(proto, static_cast<std::uint64_t>(expected));
+  std::string bytes = proto.has_raw_data() ? proto.raw_data() : typed_bytes(proto);
+  check_bytes(printable(proto.name()), bytes.size(), expected);
+  return bytes;
 }
 
 std::string TensorReader::external_bytes(const TensorProto& proto, std::uint64_t expected) {

@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::size_t kLargestFile = std::numeric_limits<int>::max();
 
+void move_inside(::onnx::TensorProto& proto, std::string bytes) {
+  proto.clear_external_data();
+  proto.clear_data_location();
+  proto.set_raw_data(std::move(bytes));
+}
+
 void replace_values(::onnx::TensorProto& proto, const at::Tensor& tensor, const std::string& label) {
   std::string name = printable(proto.name());
   std::optional<at::ScalarType> type = scalar_type(proto.data_type());
@@ -27,9 +33,7 @@ void replace_values(::onnx::TensorProto& proto, const at::Tensor& tensor, const 
   proto.clear_int32_data();
   proto.clear_int64_data();
   proto.clear_uint64_data();
-  proto.clear_external_data();
-  proto.clear_data_location();
-  proto.set_raw_data(std::move(bytes));
+  move_inside(proto, std::move(bytes));
 }
 
 std::size_t external_bytes(const ::onnx::GraphProto& graph) {
@@ -85,8 +89,11 @@ std::string update_onnx(const std::string& original, const std::filesystem::path
     TensorReader reader(folder, label);
     for (auto& proto : *model.mutable_graph()->mutable_initializer()) {
       bool replaced = initializers.count(proto.name()) > 0;
-      if (proto.data_location() == ::onnx::TensorProto::EXTERNAL && !replaced)
+      if (proto.data_location() != ::onnx::TensorProto::EXTERNAL || replaced) continue;
+      if (scalar_type(proto.data_type()))
         replace_values(proto, reader.read(proto), label);
+      else
+        move_inside(proto, reader.stored(proto));
     }
   }
   for (const auto& [name, tensor] : initializers) {

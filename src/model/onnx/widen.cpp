@@ -26,7 +26,7 @@ bool widen_port(::onnx::ValueInfoProto& port) {
 
 // Attributes that name an element type, and the value that ConstantOfShape repeats.
 bool widen_attribute(::onnx::AttributeProto& attribute, const std::string& op) {
-  static const std::set<std::string> kNamingTypes = {"to", "dtype", "output_datatype"};
+  static const std::set<std::string> kNamingTypes = {"to", "dtype", "output_datatype", "output_dtype", "precision"};
   if (kNamingTypes.count(attribute.name()) != 0 && is_half_type(attribute.i())) {
     attribute.set_i(TensorProto::FLOAT);
     return true;

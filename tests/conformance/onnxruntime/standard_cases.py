@@ -104,7 +104,34 @@ def add_control(suite, r):
                dict(x=x, m=np.array(3)))
 
 
+def packed(name, kind, shape, data):
+    tensor = TensorProto(name=name, data_type=kind, dims=shape, raw_data=bytes(int(value) for value in data))
+    return tensor
+
+
+def add_narrow(suite, r):
+    """Weights of 4 bits and 8-bit floats, quantisation to 16 bits."""
+    uint4, int4, e4m3, e5m2 = 21, 22, 17, 19
+    for name, kind in (('uint4', uint4), ('int4', int4)):
+        weight = packed('w', kind, [6, 5], r.randint(0, 256, 15))
+        suite.case(f'dequantize_{name}', [N('DequantizeLinear', ['w', 's'], ['d'], axis=1), N('Add', ['d', 'x'], ['y'])], dict(x=np.zeros((6, 5), f)),
+                   dict(s=r.rand(5).astype(f)), tensors=[weight], opset=21)
+        suite.case(f'dequantize_{name}_blocks', [N('DequantizeLinear', ['w', 's', 'z'], ['d'], axis=0, block_size=2), N('Add', ['d', 'x'], ['y'])], dict(x=np.zeros((6, 5), f)),
+                   dict(s=r.rand(3, 5).astype(f)), tensors=[weight, packed('z', kind, [3, 5], r.randint(0, 256, 8))], opset=21)
+    for name, kind in (('e4m3', e4m3), ('e5m2', e5m2)):
+        codes = [code for code in range(256) if code & 0x7f < (0x7f if kind == e4m3 else 0x7c)]
+        suite.case(f'dequantize_{name}', [N('DequantizeLinear', ['w', 's'], ['d']), N('Add', ['d', 'x'], ['y'])], dict(x=np.zeros(len(codes), f)), dict(s=f(1)),
+                   tensors=[packed('w', kind, [len(codes)], codes)], opset=21)
+        wide = np.concatenate([r.randn(200) * 10.0 ** r.randint(-4, 6, 200), [0, 448, 464, 480, 57344, 61440, 0.017578125, 0.001953125, 0.0009765625]]).astype(f)
+        suite.case(f'round_{name}', [N('Cast', ['x'], ['c'], to=kind), N('Cast', ['c'], ['y'], to=1)], dict(x=wide), opset=21)
+    x = (r.randn(4, 6) * 300).astype(f)
+    for name, zero, kind in (('uint16', np.uint16(500), 4), ('int16', np.int16(-7), 5)):
+        suite.case(f'quantize_{name}', [N('QuantizeLinear', ['x', 's', 'z'], ['y'])], dict(x=x * 200), dict(s=f(1.5), z=zero), types=[kind], opset=21)
+        suite.case(f'quantize_{name}_back', [N('QuantizeLinear', ['x', 's', 'z'], ['q']), N('DequantizeLinear', ['q', 's', 'z'], ['y'])], dict(x=x), dict(s=f(0.25), z=zero), opset=21)
+    suite.case('quantize_blocks', [N('QuantizeLinear', ['x', 's', 'z'], ['y'], axis=1, block_size=3)], dict(x=x), dict(s=(r.rand(4, 2) * 3).astype(f), z=r.randint(0, 255, (4, 2)).astype(np.uint8)), types=[2], opset=21)
+
+
 def add(suite):
     r = np.random.RandomState(1)
-    for family in (add_attention, add_images, add_integers, add_control):
+    for family in (add_attention, add_images, add_integers, add_control, add_narrow):
         family(suite, r)

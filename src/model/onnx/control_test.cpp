@@ -3,6 +3,7 @@
 #include <torch/script.h>
 
 #include "galvani/base/error.h"
+#include "galvani/model/network.h"
 #include "galvani/model/onnx_graph.h"
 #include "model/onnx/program.h"
 #include "model/onnx/test_graph.h"
@@ -202,6 +203,45 @@ TEST(Loop, GradientsFlow) {
 }
 
 // The value carried has an axis more after each pass, which the first pass does not show.
+TEST(Loop, LayersOfAFewPassesAreObserved) {
+  auto taps = [](const char* trips) {
+    TestGraph body;
+    body.input("i", {}, TensorProto::INT64);
+    body.input("go", {}, TensorProto::BOOL);
+    body.input("v", {});
+    body.node("MatMul", {"v", "w"}, {"p"});
+    body.node("Relu", {"p"}, {"next"});
+    for (const char* name : {"go", "next"}) body.output(name);
+    TestGraph graph;
+    graph.input("x", {-1, 4});
+    graph.weight("w", at::eye(4));
+    graph.weight("head", at::ones({4, 3}));
+    graph.weight("three", at::scalar_tensor(3, at::kLong));
+    graph.weight("one", ints({1}));
+    graph.node("Shape", {"x"}, {"sizes"});
+    graph.node("Gather", {"sizes", "one"}, {"width"});
+    TestGraph::set(graph.node("Loop", {trips, "", "x"}, {"h"}), "body", body);
+    graph.node("MatMul", {"h", "head"}, {"y"});
+    graph.output("y");
+    auto network = Network::from_onnx(graph.bytes(), "m.onnx", {});
+    EXPECT_EQ(network->info().classes, 3);
+    return network->taps().size();
+  };
+  // A product and a Relu for each pass, and the last product; of a loop that runs only the last is seen.
+  EXPECT_EQ(taps("three"), 7U);
+  EXPECT_EQ(taps("width"), 1U);
+}
+
+TEST(If, MakesANetwork) {
+  TestGraph graph = choosing();
+  graph.weight("head", at::ones({4, 3}));
+  graph.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(4);
+  graph.node("MatMul", {"out", "head"}, {"y"});
+  graph.graph().mutable_output(0)->set_name("y");
+  auto network = Network::from_onnx(graph.bytes(), "m.onnx", {});
+  EXPECT_EQ(network->info().classes, 3);
+}
+
 TEST(Loop, TheRankMayChange) {
   TestGraph body;
   body.input("i", {}, TensorProto::INT64);

@@ -247,6 +247,70 @@ void emit_bias_add(Node& node) {
   node.out(fmt::format("torch.add({}, {})", sum, node.in(2)), node.rank(0));
 }
 
+// What is added to the scores for a mask of [b, keys] ones and zeros, and for a bias of its own; "None" for neither.
+std::string score_bias(Node& node, int mask, int bias) {
+  std::string text = node.has(bias) ? node.in(bias) : "None";
+  if (!node.has(mask)) return text;
+  if (node.rank(mask) != 2) node.refuse("has a mask that is not one of samples and keys, which is not supported");
+  std::string hidden =
+      node.temporary(fmt::format("torch.rsub(torch.to({}, {}), 1)", node.in(mask, false), type_text(at::kFloat)));
+  std::string added = node.temporary(fmt::format("torch.unsqueeze(torch.unsqueeze(torch.mul({}, {}), 1), 1)", hidden,
+                                                 number_text(node.real("mask_filter_value", -10000))));
+  return text == "None" ? added : node.temporary(fmt::format("torch.add({}, {})", added, text));
+}
+
+void out_attention(Node& node, const std::string& q, const std::string& k, const std::string& v,
+                   const std::string& bias) {
+  std::int64_t heads = node.integer("num_heads", 0);
+  std::string scale = node.given("scale") ? number_text(node.real("scale", 1)) : "None";
+  bool causal = node.integer("unidirectional", 0) != 0;
+  if (node.wants(1) || node.wants(2) || node.wants(3)) node.refuse("gives its state, which is not supported");
+  node.out(
+      fmt::format("galvani_onnx.attention({}, {}, {}, {}, None, None, None, {}, {}, {}, {}, 0.0, 0, -1, -1, -1)[0]", q,
+                  k, v, bias, int_text(heads), int_text(heads), scale, bool_text(causal)),
+      node.rank(0));
+}
+
+void require_absent(const Node& node, std::initializer_list<int> inputs) {
+  for (int i : inputs) {
+    if (node.has(i)) node.refuse("has an input {}, which is not supported", i);
+  }
+}
+
+// Attention whose input is multiplied by the weights of queries, keys and values side by side.
+void emit_self_attention(Node& node) {
+  require_absent(node, {4, 6});
+  if (node.integer("do_rotary", 0) != 0) node.refuse("turns its keys, which is not supported");
+  std::string all = node.temporary(fmt::format("torch.matmul({}, {})", node.in(0), node.in(1)));
+  if (node.has(2)) all = node.temporary(fmt::format("torch.add({}, {})", all, node.in(2)));
+  std::vector<std::int64_t> sizes = node.integers("qkv_hidden_sizes");
+  if (!sizes.empty() && sizes.size() != 3) node.refuse("has {} values in 'qkv_hidden_sizes'", sizes.size());
+  std::string parts =
+      node.temporary(sizes.empty() ? fmt::format("torch.chunk({}, 3, -1)", all)
+                                   : fmt::format("torch.split_with_sizes({}, {}, -1)", all, ints_text(sizes)));
+  out_attention(node, parts + "[0]", parts + "[1]", parts + "[2]", score_bias(node, 3, 5));
+}
+
+void emit_multi_head_attention(Node& node) {
+  require_absent(node, {6, 7, 8, 9});
+  std::string q = node.in(0);
+  if (!node.has(1) || !node.has(2) || node.rank(0) > 3 || node.rank(1) > 3 || node.rank(2) > 3)
+    node.refuse("has queries, keys and values in one tensor or by heads, which is not supported");
+  std::string k = node.in(1), v = node.in(2);
+  if (node.has(3)) {
+    std::string bias = node.in(3);
+    std::string first = node.temporary(fmt::format("torch.size({}, 2)", q));
+    auto add = [&](const std::string& x, const std::string& from, const std::string& to) {
+      return node.temporary(fmt::format("torch.add({}, torch.slice({}, 0, {}, {}))", x, bias, from, to));
+    };
+    std::string second = node.temporary(fmt::format("{} + torch.size({}, 2)", first, k));
+    q = add(q, "0", first);
+    k = add(k, first, second);
+    v = add(v, second, int_text(INT64_MAX));
+  }
+  out_attention(node, q, k, v, score_bias(node, 4, 5));
+}
+
 // The operator of the default domain of that name.
 Operator as_default(const char* name) {
   bool known = false;
@@ -284,6 +348,8 @@ std::vector<Operator> microsoft_operators() {
       {"BiasGelu", 1, kNewestOpset, gelu("none")},
       {"FastGelu", 1, kNewestOpset, gelu("tanh")},
       {"QuickGelu", 1, kNewestOpset, emit_quick_gelu},
+      {"Attention", 1, kNewestOpset, emit_self_attention},
+      {"MultiHeadAttention", 1, kNewestOpset, emit_multi_head_attention},
       {"BiasAdd", 1, kNewestOpset, emit_bias_add},
       {"SkipLayerNormalization", 1, kNewestOpset, [](Node& node) { emit_skip_norm(node, false); }},
       {"SkipSimplifiedLayerNormalization", 1, kNewestOpset, [](Node& node) { emit_skip_norm(node, true); }},

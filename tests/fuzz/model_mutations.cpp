@@ -46,7 +46,7 @@ constexpr double kLongestWait = 200;
 constexpr double kSecondsPerReport = 30;
 constexpr long kCasesPerChild = 400;
 
-struct Task {
+struct Job {
   std::string kind = "all";
   long cases = 1000;
   std::uint64_t seed = 1;
@@ -178,7 +178,7 @@ void end_in_order(StepEnd, const char*) {
 }
 
 // Exit code 1: an exception that is not an Error.
-int run_child(const Task& task, long first, long last, const fs::path& folder, Progress& progress) {
+int run_child(const Job& task, long first, long last, const fs::path& folder, Progress& progress) {
   static SmallMachine allocator;
   init_runtime();
   c10::SetCPUAllocator(&allocator, /*priority=*/2);
@@ -243,7 +243,7 @@ double processor_time(pid_t process) {
 // "". Says every half minute how far it is.
 class Watch {
  public:
-  Watch(const Task& task, const Progress& progress) : task_(task), progress_(progress) {}
+  Watch(const Job& task, const Progress& progress) : task_(task), progress_(progress) {}
 
   std::string wait(pid_t child, long end) {
     long seen = -1;
@@ -291,14 +291,14 @@ class Watch {
     return std::chrono::duration<double>(Clock::now() - time).count();
   }
 
-  const Task& task_;
+  const Job& task_;
   const Progress& progress_;
   Clock::time_point start_ = Clock::now();
   Clock::time_point reported_ = start_;
 };
 
 // Starts a child for the cases [first, end) of the shard.
-pid_t start_child(const Task& task, long first, long end, const fs::path& folder, Progress& progress) {
+pid_t start_child(const Job& task, long first, long end, const fs::path& folder, Progress& progress) {
   std::fflush(stdout);
   pid_t child = fork();
   if (child != 0) return child;
@@ -308,14 +308,14 @@ pid_t start_child(const Task& task, long first, long end, const fs::path& folder
   std::exit(code);
 }
 
-void keep(const Task& task, long stopped, const std::string& problem, const fs::path& files) {
+void keep(const Job& task, long stopped, const std::string& problem, const fs::path& files) {
   std::string kept = "fuzz_models-" + task.kind + "-" + std::to_string(task.seed) + "-" + std::to_string(stopped);
   fs::copy(files, kept, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   std::printf("FAILED case %ld: %s; its files are in %s; again: fuzz_models %s 1 %llu 0/1 %ld\n", stopped,
               problem.c_str(), kept.c_str(), task.kind.c_str(), static_cast<unsigned long long>(task.seed), stopped);
 }
 
-int run(const Task& task) {
+int run(const Job& task) {
   void* memory = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 2;  // NOLINT(cppcoreguidelines-pro-type-cstyle-cast): the system's own macro
   auto* progress = new (memory) Progress();
@@ -346,7 +346,7 @@ int run(const Task& task) {
 }
 
 // Returns whether the arguments make sense.
-bool parse(const std::vector<std::string>& arguments, Task& task) {
+bool parse(const std::vector<std::string>& arguments, Job& task) {
   auto number = [&](std::size_t i, long fallback) {
     return i < arguments.size() ? std::strtol(arguments[i].c_str(), nullptr, 10) : fallback;
   };
@@ -368,7 +368,7 @@ bool parse(const std::vector<std::string>& arguments, Task& task) {
 }  // namespace galvani
 
 int main(int argc, char** argv) {
-  galvani::Task task;
+  galvani::Job task;
   if (!galvani::parse(std::vector<std::string>(argv + 1, argv + argc), task)) {
     std::printf("usage: fuzz_models onnx|torchscript|other|all [CASES] [SEED] [SHARD/SHARDS] [FIRST]\n");
     return 2;

@@ -217,7 +217,7 @@ TEST(Loop, LayersOfAFewPassesAreObserved) {
     graph.weight("w", at::eye(4));
     graph.weight("head", at::ones({4, 3}));
     graph.weight("three", at::scalar_tensor(3, at::kLong));
-    graph.weight("one", ints({1}));
+    graph.weight("one", whole_numbers({1}));
     graph.node("Shape", {"x"}, {"sizes"});
     graph.node("Gather", {"sizes", "one"}, {"width"});
     TestGraph::set(graph.node("Loop", {trips, "", "x"}, {"h"}), "body", body);

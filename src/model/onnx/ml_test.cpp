@@ -55,7 +55,7 @@ TestGraph tree_graph() {
   return graph;
 }
 
-std::string failure_of(const TestGraph& graph, const at::Tensor& x) {
+std::string refusal_by_tree_of(const TestGraph& graph, const at::Tensor& x) {
   torch::jit::Module module("model");
   try {
     build_module(import_onnx(graph.bytes(), ".", "m.onnx"), "m.onnx", module);
@@ -107,7 +107,7 @@ TEST(Trees, DamagedOnesAreRefused) {
   for (const Damage& damage : damages) {
     TestGraph graph = tree_graph();
     attribute_of(graph, damage.attribute).set_ints(damage.place, damage.value);
-    EXPECT_THAT(failure_of(graph, rows()), HasSubstr(damage.message)) << damage.attribute;
+    EXPECT_THAT(refusal_by_tree_of(graph, rows()), HasSubstr(damage.message)) << damage.attribute;
   }
   // The third node is its own child, and the leaf that it had is another's.
   TestGraph graph = tree_graph();
@@ -115,10 +115,10 @@ TEST(Trees, DamagedOnesAreRefused) {
   attribute_of(graph, "nodes_modes").set_strings(3, "BRANCH_LEQ");
   attribute_of(graph, "nodes_truenodeids").set_ints(3, 4);
   attribute_of(graph, "nodes_falsenodeids").set_ints(3, 1);
-  EXPECT_THAT(failure_of(graph, rows()), HasSubstr("a tree has a cycle"));
+  EXPECT_THAT(refusal_by_tree_of(graph, rows()), HasSubstr("a tree has a cycle"));
   graph = tree_graph();
   attribute_of(graph, "nodes_values").mutable_floats()->RemoveLast();
-  EXPECT_THAT(failure_of(graph, rows()), HasSubstr("has 4 values in 'nodes_values' instead of 5"));
+  EXPECT_THAT(refusal_by_tree_of(graph, rows()), HasSubstr("has 4 values in 'nodes_values' instead of 5"));
 }
 
 TEST(LinearClassifier, GradientsFlow) {

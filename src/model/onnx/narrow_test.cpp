@@ -68,7 +68,7 @@ TEST(Narrow, RoundsToTheNearestEven) {
   return proto;
 }
 
-std::string error_of(const TestGraph& graph) {
+std::string refusal_of(const TestGraph& graph) {
   try {
     import_onnx(graph.bytes(), ".", "m.onnx");
   } catch (const Error& error) {
@@ -85,10 +85,10 @@ TEST(Narrow, OnlyWhatMovesValuesReadsThem) {
   graph.node("Add", {"w", "w"}, {"sum"}, "add");
   TestGraph::set(graph.node("Cast", {"sum"}, {"y"}), "to", std::int64_t{1});
   graph.output("y");
-  EXPECT_THAT(error_of(graph), HasSubstr("operator 'Add' of node 'add' reads 'w', which has the unsupported element "
-                                         "type uint16"));
+  EXPECT_THAT(refusal_of(graph), HasSubstr("operator 'Add' of node 'add' reads 'w', which has the unsupported element "
+                                           "type uint16"));
   graph.graph().mutable_node(0)->set_op_type("Max");
-  EXPECT_EQ(error_of(graph), "");
+  EXPECT_EQ(refusal_of(graph), "");
 }
 
 TEST(Narrow, NeedsItsBytes) {
@@ -96,7 +96,7 @@ TEST(Narrow, NeedsItsBytes) {
   graph.input("x", {-1});
   weight(graph, kInt4, 3, "1");
   graph.output("x");
-  EXPECT_THAT(error_of(graph), HasSubstr("'w' has 1 bytes of data where its shape asks for 2"));
+  EXPECT_THAT(refusal_of(graph), HasSubstr("'w' has 1 bytes of data where its shape asks for 2"));
 }
 
 // Such weights are no parameters, and saving leaves their bytes alone.

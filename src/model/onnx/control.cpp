@@ -41,6 +41,11 @@ std::shared_ptr<Value> constant_value(const at::Tensor& known) {
   return value;
 }
 
+void check_collected(const Node& node, const Value& value) {
+  if (value.sequence || value.absent || value.element != 0)
+    node.refuse("collects what is no plain tensor, which is not supported");
+}
+
 bool known_true(const Value& value) {
   return value.known && value.known->numel() == 1 && value.known->to(at::kBool).item<bool>();
 }
@@ -237,11 +242,11 @@ bool Importer::write_loop(const Control& control, LoopPlan& plan) {
   plan.collected.clear();
   for (std::size_t i = 0; i < plan.lists.size(); ++i) {
     Value& value = *values[plan.counted + carried + i];
-    if (value.sequence || value.absent) node.refuse("collects sequences, which is not supported");
+    check_collected(node, value);
     std::string text = text_of(value);
     line(fmt::format("{} = galvani_onnx.held({}, {})", held, held, text));
     line(fmt::format("{}.append({})", plan.lists[i], text));
-    plan.collected.push_back({value.type, value.rank});
+    plan.collected.emplace_back(value.type, value.rank);
   }
   std::vector<std::string> variables = plan.variables;
   if (!plan.condition.empty() && as_assumed) {
@@ -330,7 +335,7 @@ bool Importer::unroll(const Control& control, const LoopPlan& plan, std::int64_t
     }
     for (std::size_t i = 0; i < scans; ++i) {
       Value& value = *values[1 + carried.size() + i];
-      if (value.sequence || value.absent) control.node.refuse("collects sequences, which is not supported");
+      check_collected(control.node, value);
       parts[i] += (pass ? ", " : "") + text_of(value);
       kinds[i] = {value.type, value.rank};
     }

@@ -111,7 +111,7 @@ at::Tensor round_narrow(const NarrowType& type, const at::Tensor& x, bool satura
   }
   TORCH_CHECK(type.onnx != kPowersOfTwo, "conversion to float8e8m0");
   at::Tensor result = x.to(at::kFloat).contiguous().clone();
-  float* data = result.data_ptr<float>();
+  auto* data = result.data_ptr<float>();
   for (std::int64_t i = 0; i < result.numel(); ++i) data[i] = rounded(type, data[i], saturate);
   return result;
 }

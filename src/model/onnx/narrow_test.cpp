@@ -103,7 +103,7 @@ TEST(Narrow, NeedsItsBytes) {
 TEST(Narrow, IsKeptAsItIs) {
   TestGraph graph(21);
   graph.input("x", {-1});
-  std::string bytes = weight(graph, kE4m3, 2, "\x38\x7E").raw_data();
+  std::string bytes = weight(graph, kE4m3, 2, std::string{0x38, 0x7E}).raw_data();
   graph.weight("s", at::scalar_tensor(2.0F));
   graph.node("DequantizeLinear", {"w", "s"}, {"d"});
   graph.node("Add", {"x", "d"}, {"y"});

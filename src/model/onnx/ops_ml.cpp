@@ -25,7 +25,8 @@ std::string rows(Node& node, int i = 0) {
   return node.temporary(fmt::format("torch.to({}, {})", x, type_text(at::kFloat)));
 }
 
-std::string constant_like(Node& node, const std::vector<double>& values, std::vector<std::int64_t> shape = {-1}) {
+std::string constant_like(Node& node, const std::vector<double>& values,
+                          const std::vector<std::int64_t>& shape = {-1}) {
   at::ScalarType type = node.type(0) == at::kDouble ? at::kDouble : at::kFloat;
   return node.constant(floats(values).to(type).reshape(shape));
 }

@@ -11,10 +11,12 @@ namespace galvani::onnx {
 
 // Columns of a node. Modes 0 to 5 compare with the split (<=, <, >=, >, ==, !=), 6 looks among members, 7 is a leaf.
 // Of a leaf begin and end are its votes, of a member node its members.
-enum TreeColumn { kTreeFeature, kTreeMode, kTreeYes, kTreeNo, kTreeMissing, kTreeBegin, kTreeEnd, kTreeColumns };
+constexpr std::int64_t kTreeFeature = 0, kTreeMode = 1, kTreeYes = 2, kTreeNo = 3, kTreeMissing = 4, kTreeBegin = 5,
+                       kTreeEnd = 6, kTreeColumns = 7;
 constexpr std::int64_t kTreeMember = 6;
 constexpr std::int64_t kTreeLeaf = 7;
-enum TreesHow { kTreesAverage, kTreesSum, kTreesMin, kTreesMax };
+// How the trees' votes are put together.
+constexpr std::int64_t kTreesAverage = 0, kTreesSum = 1, kTreesMin = 2, kTreesMax = 3;
 
 struct Trees {
   at::Tensor nodes;           // [nodes, kTreeColumns] int64

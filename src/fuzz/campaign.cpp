@@ -107,12 +107,7 @@ struct Campaign::Impl {
         with_own_seeds(schedulers().create(Spec::parse(record.settings.scheduler)), island()));
     for (std::size_t i = 0; i < seeds.records.size(); ++i)
       state->corpus.add_seed(seeds.records[i].label, seeds.records[i].gain, seeds.images[i]);
-    if (const Question& question = tracer.network().info().question; question.by_reference()) {
-      std::vector<at::Tensor> references;
-      for (const SeedRecord& seed : seeds.records)
-        references.push_back(parse_reference(seed.reference, question.outputs, folder.string()));
-      state->corpus.set_references(at::stack(references));
-    }
+    state->corpus.set_references(references_of(seeds.records, tracer.network(), folder.string()));
     state->never_picked = state->corpus.size();
     state->broken.assign(seeds.records.size(), 0);
     for (const std::string& name : generator->kinds()) state->yields.kinds.push_back({name, 0, 0, 0, 0, 0});

@@ -67,6 +67,8 @@ std::string reference_text(const at::Tensor& row) {
   return text;
 }
 
+namespace {
+
 at::Tensor parse_reference(const std::string& text, std::int64_t outputs, const std::string& where) {
   std::vector<float> numbers;
   const char* at = text.data();
@@ -83,6 +85,18 @@ at::Tensor parse_reference(const std::string& text, std::int64_t outputs, const 
   return at::tensor(numbers, at::kFloat);
 }
 
+}  // namespace
+
+at::Tensor references_of(const std::vector<SeedRecord>& seeds, const Network& network, const std::string& where) {
+  const Question& question = network.info().question;
+  if (!question.by_reference()) return {};
+  std::vector<at::Tensor> rows;
+  rows.reserve(seeds.size());
+  for (const SeedRecord& seed : seeds) rows.push_back(parse_reference(seed.reference, question.outputs, where));
+  if (rows.empty()) bad_input("{}: has no seeds", where);
+  return at::stack(rows);
+}
+
 SeedReferences::SeedReferences(const CampaignReader& reader, const Network& network) {
   const Question& question = network.info().question;
   Task task = reader.record().task();
@@ -90,14 +104,9 @@ SeedReferences::SeedReferences(const CampaignReader& reader, const Network& netw
   if (by_reference != question.by_reference() || (by_reference && task != question.task))
     bad_usage("{}: its task is {}, that of {} is {}", network.info().path, to_string(question.task),
               reader.folder().string(), to_string(task));
-  if (!question.by_reference()) return;
-  std::vector<at::Tensor> rows;
-  for (const SeedRecord& seed : reader.seeds()) {
-    row_of_.emplace(seed.id, static_cast<std::int64_t>(rows.size()));
-    rows.push_back(parse_reference(seed.reference, question.outputs, reader.folder().string()));
-  }
-  if (rows.empty()) bad_input("{}: has no seeds", reader.folder().string());
-  rows_ = at::stack(rows);
+  std::vector<SeedRecord> seeds = reader.seeds();
+  rows_ = references_of(seeds, network, reader.folder().string());
+  for (std::size_t i = 0; i < seeds.size(); ++i) row_of_.emplace(seeds[i].id, static_cast<std::int64_t>(i));
 }
 
 at::Tensor SeedReferences::of(const std::vector<std::int64_t>& seeds) const {

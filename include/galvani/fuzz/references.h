@@ -21,10 +21,11 @@ namespace galvani {
 // logged. Returns whether the network's own answers count.
 bool settle_labels(Network& network, Dataset& data, bool own);
 
-// A reference as a record keeps it, "0.25,-1", and back: [outputs] float. Error(bad_input, naming `where`) for another
-// text.
+// A reference as a record keeps it: "0.25,-1".
 std::string reference_text(const at::Tensor& row);
-at::Tensor parse_reference(const std::string& text, std::int64_t outputs, const std::string& where);
+// Those of seeds, [seeds, outputs] float; undefined: the task has none. Error(bad_input, naming `where`) for texts of
+// another form.
+at::Tensor references_of(const std::vector<SeedRecord>& seeds, const Network& network, const std::string& where);
 
 // What answers to the inputs of a stored campaign are held against, by the seeds they come from.
 class SeedReferences {

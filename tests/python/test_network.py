@@ -267,6 +267,18 @@ class Networks(Case):
         network = galvani.Network.load("one.onnx")
         np.testing.assert_array_equal(network.predict(data).logits, network.predict(images).logits)
 
+    def test_a_network_gives_answers_where_it_is_asked_for_numbers(self):
+        images, _ = digits(12)
+        classes = galvani.Network("eight.onnx")
+        self.assertEqual(classes.task, "classes")
+        numbers = galvani.Network("eight.onnx", task="regression", tolerance=0.5)
+        self.assertEqual((numbers.task, numbers.classes), ("regression", 2))
+        np.testing.assert_allclose(numbers.answers(images), classes.predict(images).logits, atol=1e-4)
+        labels = galvani.Network("eight.onnx", task="multi-label").answers(images)
+        np.testing.assert_allclose(labels, 1 / (1 + np.exp(-classes.predict(images).logits)), atol=1e-4)
+        self.refuses(galvani.Error, "its task is regression", lambda: numbers.predict(images))
+        self.refuses(galvani.Error, "its task is classes", lambda: classes.answers(images))
+
     def test_a_network_is_made_by_its_path(self):
         images, _ = digits(4)
         network = galvani.Network("one.onnx", mean="0.5", label_shift=1)

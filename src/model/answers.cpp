@@ -83,7 +83,7 @@ AnswerEvaluation AnswerScoring::result() const {
     if (numbers) {
       output.mean_error = (a - r).abs().mean().item<double>();
       output.root_mean_square = std::sqrt((a - r).square().mean().item<double>());
-      double variance = (r - r.mean()).square().sum().item<double>();
+      auto variance = (r - r.mean()).square().sum().item<double>();
       if (variance > 0) output.explained = 1 - (a - r).square().sum().item<double>() / variance;
       continue;
     }
@@ -98,9 +98,7 @@ AnswerEvaluation AnswerScoring::result() const {
 double spread_of(const at::Tensor& rows) {
   if (rows.size(0) == 0) return 0;
   at::Tensor sorted = std::get<0>(rows.sort(0));
-  auto at_share = [&](double share) {
-    return sorted[static_cast<std::int64_t>(share * static_cast<double>(rows.size(0) - 1) + 0.5)];
-  };
+  auto at_share = [&](double share) { return sorted[std::llround(share * static_cast<double>(rows.size(0) - 1))]; };
   return (at_share(kHigh) - at_share(kLow)).max().item<double>();
 }
 

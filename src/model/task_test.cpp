@@ -172,9 +172,9 @@ TEST_F(TaskNetwork, OutputsThatAreNoAnswersAreRefusedByName) {
       {"return z / torch.norm(z, 2, 1, True)", "as of an embedding"},
       {"return torch.conv2d(x, self.rows.reshape(4, 3, 8, 8)[:, :, :3, :3].repeat(250, 1, 1, 1)).flatten(1)",
        "a map of 1,000 numbers for each of 6x6 places"}};
-  for (const auto& [end, named] : cases) {
-    std::string message = error_of([&] { load(end); });
-    EXPECT_NE(message.find(named), std::string::npos) << end << ": " << message;
+  for (const auto& one : cases) {
+    std::string message = error_of([&] { load(one.first); });
+    EXPECT_NE(message.find(one.second), std::string::npos) << one.first << ": " << message;
   }
 }
 

@@ -90,6 +90,8 @@ void Criterion::load(ArchiveReader& in) {
 
 std::unique_ptr<Criterion> CriterionMaker::make(const Spec& spec, const CriterionContext& context) {
   Options options = criteria().options(spec);
+  if (context.layout.neurons == 0)
+    bad_usage("{} looks at neurons, but there are none to observe: the network has no layers", spec.name);
   std::unique_ptr<Criterion> criterion = criteria().create(spec, context);
   criterion->id_ = spec.name;
   criterion->spec_ = options.str();

@@ -11,6 +11,7 @@ namespace galvani {
 
 std::vector<int> Network::select_taps(std::string_view spec) const {
   const std::vector<Tap>& all = taps();
+  if (all.empty() && spec == "default") return {};
   std::set<int> chosen;
   std::size_t start = 0;
   while (start <= spec.size()) {

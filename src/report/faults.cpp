@@ -175,6 +175,8 @@ std::vector<FaultCluster> cluster_features(const at::Tensor& features,
 at::Tensor fault_features(const CampaignReader& reader, Network& network, const std::vector<FaultRecord>& faults,
                           std::string& tap) {
   std::vector<int> taps = network.select_taps("default");
+  if (taps.empty())
+    bad_input("{}: has no layers, so faults cannot be grouped by what it sees in them", network.info().path);
   int chosen = taps[taps.size() > 1 ? taps.size() - 2 : 0];
   tap = network.taps()[static_cast<std::size_t>(chosen)].name;
   Tracer tracer(network, {chosen}, NeuronUnit::channel);

@@ -135,7 +135,7 @@ Grouped group_alike(const CampaignReader& reader, Network* network, const std::v
     places.push_back(i);
     kinds.emplace_back(chosen[i].label, chosen[i].predicted);
   }
-  if (faults.empty()) return result;
+  if (faults.empty() || network->select_taps("default").empty()) return result;
   std::string tap;
   at::Tensor features = fault_features(reader, *network, faults, tap);
   std::int64_t number = 0;

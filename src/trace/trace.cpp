@@ -134,7 +134,9 @@ Tracer::Tracer(Network& network, std::vector<int> taps, NeuronUnit unit, TraceNe
     layout_.add(tap.name, unit == NeuronUnit::unit ? tap.units() : tap.neurons());
     layout_.layers.push_back(unit == NeuronUnit::channel ? network.linear_layer(index) : std::nullopt);
   }
-  if (layout_.neurons == 0) bad_usage("no taps are chosen, so there are no neurons to look at");
+  // A network without layers, such as a tree, is run, but has nothing to be observed.
+  if (layout_.neurons == 0 && !network.taps().empty())
+    bad_usage("no taps are chosen, so there are no neurons to look at");
 }
 
 bool Tracer::by_reference() const {
@@ -142,6 +144,9 @@ bool Tracer::by_reference() const {
 }
 
 Traces Tracer::trace(const at::Tensor& images) const {
+  if (layout_.neurons == 0)
+    bad_input("{}: has no layers whose neurons could be observed; the guide random and attacks need none",
+              network_.info().path);
   if (network_.weights_version() != version_ && network_.identity() != layout_.model)
     bad_usage("{}: its weights changed after its neurons were laid out; what was learned before does not hold for it",
               network_.info().path);
@@ -208,7 +213,7 @@ at::Tensor Tracer::relevance(const at::Tensor& images) const {
 }
 
 std::int64_t Tracer::chunk() const {
-  std::int64_t bytes = layout_.neurons * 8;
+  std::int64_t bytes = std::max<std::int64_t>(1, layout_.neurons) * 8;
   for (int index : taps_) {
     std::int64_t units = network_.taps()[static_cast<std::size_t>(index)].units();
     if (needs_.layers) bytes += units * 12;

@@ -2340,6 +2340,20 @@ def _(w):
     w.done("cover", *model, "--data", "height.npz", "--task", "regression", "--criteria", "nc")
 
 
+@check("a network without layers is fuzzed and attacked, and has nothing to cover")
+def _(w):
+    (w / "bare.onnx").write_bytes(onnx_model([("Flatten", "x", "y")]))
+    write_npz(w / "bare.npz", [8, 2, 2], [0] * 8)
+    model = ["bare.onnx", "--data", "bare.npz"]
+    w.done("fuzz", *model, "--labels", "model", "--guide", "random", "--iterations", 8, "-q", "-o", "bare-run")
+    expect(json.loads(w.done("replay", "bare-run", "--json").out)["fail"] > 0, "no fault fails again")
+    w.done("report", "bare-run")
+    w.done("attack", *model, "--labels", "model", "--method", "fgsm", "--eps", 0.3, "-o", "bare-fgsm")
+    for verb in (["cover", "--criteria", "nc"], ["fuzz", "--labels", "model", "--guide", "nc", "-o", "none"]):
+        w.refused(2, verb[0], *model, *verb[1:], names="there are none to observe")
+    w.refused(3, "trace", *model, "-o", "none.npy", names="has no layers whose neurons could be observed")
+
+
 @check("numbers in labels.csv are answers, and folders with them are tested")
 def _(w):
     w.done("data", "export", "digits:test[:20]", "--to", "folder", "-o", "angles")

@@ -208,7 +208,7 @@ class Network {
   std::vector<Layer> layers() const;
 
   // "default" (convolutions and dense layers before their activation), "relu" (activations), "all", or names and
-  // globs separated by commas. Usage error if one matches nothing.
+  // globs separated by commas. Usage error if one matches nothing, but for "default" of a network without any.
   std::vector<int> select_taps(std::string_view spec) const;
 
   // The layer whose output is this tap; none for activations and operators other than a convolution or dense layer.

@@ -32,7 +32,7 @@ std::shared_ptr<Network> load_model(const CampaignReader& reader, ReplayFlags& f
   const CardFlags& was = reader.record().preprocess;
   CardFlags& given = flags.other.options.flags;
   flags.other.options.any_task = true;
-  if (reader.record().by_reference()) {
+  if (reader.record().task() != Task::classes) {
     if (given.task.empty()) given.task = was.task;
     if (given.threshold.empty()) given.threshold = was.threshold;
     if (given.tolerance.empty()) given.tolerance = was.tolerance;

@@ -39,6 +39,8 @@ std::vector<std::unique_ptr<Network>> load_models(const std::vector<std::unique_
   }
   for (const std::string& path : flags.models) {
     Network::Options options;
+    // Asked what the campaigns' models were.
+    options.flags.task = readers.front()->record().preprocess.task;
     at::Tensor seed = readers.front()->image(readers.front()->seeds().at(0).id);
     options.data_shape = seed.sizes().vec();
     std::unique_ptr<Network> model = Network::load(path, options);

@@ -2269,6 +2269,9 @@ def _(w):
     for before, after in zip(*rows):
         p = float(before["p1"])
         expect_equal((abs(float(after["p1"]) - p) < 1e-5, after["predicted"]), (True, str(int(p > 0.9))), "a verdict at 0.9")
+    # Another network is asked what the campaign's was: of one score, is it a yes?
+    other = json.loads(w.done("replay", "binary-run", "--model", "logit.onnx", *second, "--json").out)
+    expect(not other["same_model"] and other["fail"] > 0.9 * other["faults"], f"{other['fail']} of {other['faults']}")
     robust = json.loads(w.done("attack", "binary.onnx", "--data", "high.npz", *second, "--method", "pgd:steps=5", "--eps", 0.1, "-o", "binary-pgd", "--json").out)
     expect(robust["levels"][-1]["accuracy"] < robust["clean"], str(robust))
     w.refused(3, "predict", "logit.onnx", "--data", "high.npz", *second, names="--task binary if that is a score of yes")

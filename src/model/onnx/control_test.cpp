@@ -1,4 +1,3 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
@@ -12,7 +11,6 @@ namespace galvani::onnx {
 namespace {
 
 using ::onnx::TensorProto;
-using ::testing::HasSubstr;
 
 at::Tensor whole_numbers(const std::vector<std::int64_t>& values) {
   return at::tensor(values, at::kLong);
@@ -124,20 +122,20 @@ TEST(If, AConstantConditionLeavesNoBranch) {
 TEST(If, RefusesWhatDoesNotFit) {
   TestGraph graph = choosing();
   graph.graph().mutable_node(0)->mutable_attribute(1)->mutable_g()->mutable_node(0)->set_op_type("Greater");
-  EXPECT_THAT(error_of(graph), HasSubstr("operator 'If' of node 'choose' gives values of two types"));
+  EXPECT_NE(error_of(graph).find("operator 'If' of node 'choose' gives values of two types"), std::string::npos);
   graph = choosing();
   graph.graph().mutable_node(0)->mutable_attribute()->RemoveLast();
-  EXPECT_THAT(error_of(graph), HasSubstr("has no 'else_branch'"));
+  EXPECT_NE(error_of(graph).find("has no 'else_branch'"), std::string::npos);
   graph = choosing();
   graph.graph().mutable_node(0)->mutable_attribute(1)->mutable_g()->mutable_node(0)->set_input(0, "nowhere");
-  EXPECT_THAT(error_of(graph), HasSubstr("reads 'nowhere', which nothing computes"));
+  EXPECT_NE(error_of(graph).find("reads 'nowhere', which nothing computes"), std::string::npos);
   // A branch that reads what comes of its node.
   graph = choosing();
   graph.graph().mutable_node(0)->mutable_attribute(1)->mutable_g()->mutable_node(0)->set_input(0, "out");
-  EXPECT_THAT(error_of(graph), HasSubstr("cycle"));
+  EXPECT_NE(error_of(graph).find("cycle"), std::string::npos);
   graph = choosing();
   graph.graph().mutable_node(0)->mutable_attribute(0)->mutable_g()->clear_output();
-  EXPECT_THAT(error_of(graph), HasSubstr("has 1 outputs and a branch of 0"));
+  EXPECT_NE(error_of(graph).find("has 1 outputs and a branch of 0"), std::string::npos);
 }
 
 // A loop that carries a and b from pass to pass: (a, b) becomes (b, a + b), and each a is collected. It goes on while
@@ -271,7 +269,7 @@ TEST(Loop, NoPassGivesWhatCameIn) {
 
 TEST(Loop, AnEndlessOneIsStopped) {
   TestGraph graph = fibonacci("most", false);
-  EXPECT_THAT(failure_of(graph, row({0})), HasSubstr("its loops take more than 1048576 steps"));
+  EXPECT_NE(failure_of(graph, row({0})).find("its loops take more than 1048576 steps"), std::string::npos);
 }
 
 TEST(Loop, WhatItCollectsIsBounded) {
@@ -284,7 +282,7 @@ TEST(Loop, WhatItCollectsIsBounded) {
   expand.add_output("many");
   body.mutable_output(3)->set_name("many");
   graph.weight("large", whole_numbers({1 << 20}));
-  EXPECT_THAT(failure_of(graph, row({0})), HasSubstr("a loop collects more than"));
+  EXPECT_NE(failure_of(graph, row({0})).find("a loop collects more than"), std::string::npos);
 }
 
 TEST(Loop, IsNestedOnlySoDeep) {
@@ -374,11 +372,11 @@ TEST(Sequence, IsNoTensor) {
   graph.node("SequenceConstruct", {"x", "x"}, {"list"});
   graph.node("Relu", {"list"}, {"y"}, "relu");
   graph.output("y");
-  EXPECT_THAT(error_of(graph),
-              HasSubstr("operator 'Relu' of node 'relu' reads 'list', which is a sequence of tensors"));
+  EXPECT_NE(error_of(graph).find("operator 'Relu' of node 'relu' reads 'list', which is a sequence of tensors"),
+            std::string::npos);
   graph.graph().mutable_output(0)->set_name("list");
   graph.graph().mutable_node()->RemoveLast();
-  EXPECT_THAT(error_of(graph), HasSubstr("output 'list' is a sequence of tensors"));
+  EXPECT_NE(error_of(graph).find("output 'list' is a sequence of tensors"), std::string::npos);
 }
 
 TEST(Optional, IsKnownAtImport) {

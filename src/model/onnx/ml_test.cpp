@@ -1,5 +1,4 @@
 // What the cases of tests/conformance/onnxruntime do not show of ai.onnx.ml: damaged trees, and networks.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/script.h>
 
@@ -12,7 +11,6 @@ namespace galvani::onnx {
 namespace {
 
 using ::onnx::AttributeProto;
-using ::testing::HasSubstr;
 
 void set_reals(::onnx::NodeProto& node, const std::string& name, const std::vector<float>& values) {
   auto* attribute = node.add_attribute();
@@ -107,7 +105,7 @@ TEST(Trees, DamagedOnesAreRefused) {
   for (const Damage& damage : damages) {
     TestGraph graph = tree_graph();
     attribute_of(graph, damage.attribute).set_ints(damage.place, damage.value);
-    EXPECT_THAT(refusal_by_tree_of(graph, rows()), HasSubstr(damage.message)) << damage.attribute;
+    EXPECT_NE(refusal_by_tree_of(graph, rows()).find(damage.message), std::string::npos) << damage.attribute;
   }
   // The third node is its own child, and the leaf that it had is another's.
   TestGraph graph = tree_graph();
@@ -115,10 +113,10 @@ TEST(Trees, DamagedOnesAreRefused) {
   attribute_of(graph, "nodes_modes").set_strings(3, "BRANCH_LEQ");
   attribute_of(graph, "nodes_truenodeids").set_ints(3, 4);
   attribute_of(graph, "nodes_falsenodeids").set_ints(3, 1);
-  EXPECT_THAT(refusal_by_tree_of(graph, rows()), HasSubstr("a tree has a cycle"));
+  EXPECT_NE(refusal_by_tree_of(graph, rows()).find("a tree has a cycle"), std::string::npos);
   graph = tree_graph();
   attribute_of(graph, "nodes_values").mutable_floats()->RemoveLast();
-  EXPECT_THAT(refusal_by_tree_of(graph, rows()), HasSubstr("has 4 values in 'nodes_values' instead of 5"));
+  EXPECT_NE(refusal_by_tree_of(graph, rows()).find("has 4 values in 'nodes_values' instead of 5"), std::string::npos);
 }
 
 TEST(LinearClassifier, GradientsFlow) {

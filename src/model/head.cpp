@@ -193,6 +193,10 @@ bool is_before_head(const Executor& executor, const at::Tensor& input, const at:
   return at::allclose(through, as_rows(file), 1e-2, kSameValues, /*equal_nan=*/true);
 }
 
+bool all_between(const at::Tensor& values) {
+  return values.min().item<double>() >= 0 && values.max().item<double>() <= 1 + kSumTolerance;
+}
+
 // Images unlike each other: even ones, ramps, noise of several strengths. [n, ...shape] float, 0 to 255.
 at::Tensor unlike_images(std::int64_t n, const std::vector<std::int64_t>& shape) {
   at::Tensor noise = probe_images(n, shape).to(at::kFloat) - 127.5;
@@ -281,9 +285,10 @@ bool Network::Impl::settle_head(const at::Tensor& input, const at::Tensor& logit
   }
   if (numbers_of_a_row(logits, logits.dim() > 0 ? logits.size(0) : 0) == 0) return false;
   at::Tensor values = as_rows(logits);
-  may_be_probabilities = values.min().item<double>() >= 0 && values.max().item<double>() <= 1 + kSumTolerance;
-  if (!may_be_probabilities) return false;
-  Head found = head_of_values(at::cat({values, outputs_for_unlike(logits.size(0))}));
+  may_be_probabilities = all_between(values);
+  // Where all are the same, as of weights that were never trained, nothing can be told.
+  if (!may_be_probabilities || values.eq(values[0][0]).all().item<bool>()) return false;
+  Head found = head_of_values(at::cat({values, outputs_for_unlike(logits.size(0), /*probabilities=*/true)}));
   // One number between 0 and 1 is one, whatever data are like, unless it was told to be a probability here.
   may_be_probabilities = values.size(1) > 1;
   if (found == Head::logits) return false;
@@ -291,7 +296,7 @@ bool Network::Impl::settle_head(const at::Tensor& input, const at::Tensor& logit
   return true;
 }
 
-at::Tensor Network::Impl::outputs_for_unlike(std::int64_t batch) const {
+at::Tensor Network::Impl::outputs_for_unlike(std::int64_t batch, bool probabilities) const {
   at::Tensor images = unlike_images(kOtherImages / batch * batch + batch, info.input);
   // Probabilities stay between 0 and 1 for what is no image, too; a mean of pixels does not.
   if (!takes_bytes()) images = at::cat({images, (images - 127.5) * kBeyond, (127.5 - images) * kBeyond});
@@ -299,6 +304,7 @@ at::Tensor Network::Impl::outputs_for_unlike(std::int64_t batch) const {
   std::shared_ptr<const Plan> plan = executor->plan({{}, {}, Executor::Form::whole, {}, false});
   for (const at::Tensor& part : images.split(batch)) {
     if (part.size(0) == batch) all.push_back(as_rows(plan->run(prepare(part, {}), {})[0]));
+    if (probabilities && !all.empty() && !all_between(all.back())) break;
   }
   return at::cat(all);
 }
@@ -317,7 +323,8 @@ void Network::settle_head(const at::Tensor& inputs) {
   request.answers = impl.info.question.by_reference();
   Outputs outputs = run(inputs, request);
   at::Tensor values = request.answers ? outputs.answers : outputs.logits;
-  Head found = head_of_values(at::cat({values, impl.outputs_for_unlike(batch)}));
+  if (!all_between(values)) return;
+  Head found = head_of_values(at::cat({values, impl.outputs_for_unlike(batch, /*probabilities=*/true)}));
   if (found == Head::logits) return;
   impl.make_logits(found);
   impl.card.head = to_string(found);

@@ -49,7 +49,8 @@ struct Network::Impl {
   void make_logits(Head head);
   // One line about images whose values the graph takes in another form.
   void tell_reading() const;
-  at::Tensor outputs_for_unlike(std::int64_t batch) const;  // images and what is none, in batches of that size
+  // Of images and what is none, in batches of that size. `probabilities`: only as far as outputs may be some.
+  at::Tensor outputs_for_unlike(std::int64_t batch, bool probabilities) const;
   // Finds out what the network is asked; whether the graph is another now. `values` is what the plan gave for the probe
   // images: the output first, then every tap.
   bool settle_task(const std::vector<at::Tensor>& values, std::int64_t batch);

@@ -107,7 +107,7 @@ void Network::Impl::refuse_embedding(const at::Tensor& values, std::int64_t batc
     at::Tensor off = (rows.square().sum(1).sqrt() - 1).abs();
     return (off < kUnitLength).all().item<bool>() && rows.min().item<double>() < 0;
   };
-  if (info.head != Head::logits || !unit(values) || !unit(outputs_for_unlike(batch))) return;
+  if (info.head != Head::logits || !unit(values) || !unit(outputs_for_unlike(batch, /*probabilities=*/false))) return;
   bad_input(
       "{}: its {} outputs are a vector of length 1 for every input, as of an embedding, which is not supported yet "
       "(--task classes says otherwise)",

@@ -35,6 +35,34 @@ struct PredictFlags {
 
 using Put = std::function<void(std::string_view)>;
 
+// Where rows go: the file that was named, else standard output.
+class RowSink {
+ public:
+  explicit RowSink(const std::string& path) {
+    if (!path.empty()) file_.emplace(path);
+    // A bar among the rows would be read as one of them.
+    if (!file_ && isatty(STDOUT_FILENO) != 0) Progress::set_enabled(false);
+  }
+  bool to_file() const { return file_.has_value(); }
+  void write(std::string_view text) {
+    check_interrupt();
+    if (file_) {
+      file_->write(text);
+    } else {
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+  }
+  Put put() {
+    return [this](std::string_view text) { write(text); };
+  }
+  void commit() {
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
+
 // One row per input: its file, or its index where there are no files; true label (empty if unknown), predicted label
 // and name, probability of every class (empty if the verdict is not a number).
 class CsvRows {
@@ -147,20 +175,10 @@ void run_answers(Common& common, PredictFlags& flags, Network& network, const Da
   const Question& question = network.info().question;
   flags.gates.check(data.answers.defined() ? known_answer_figures(question)
                                            : std::vector<std::string>{"images", "not-a-number"});
-  std::optional<OutputFile> file;
-  if (!flags.output.empty()) file.emplace(flags.output);
-  Put put = [&](std::string_view text) {
-    check_interrupt();
-    if (file) {
-      file->write(text);
-    } else {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-    }
-  };
-  if (!file && isatty(STDOUT_FILENO) != 0) Progress::set_enabled(false);
+  RowSink sink(flags.output);
   std::optional<AnswerScoring> scoring;
   if (data.answers.defined()) scoring.emplace(question, data.answers);
-  AnswerRows rows(network, data, put);
+  AnswerRows rows(network, data, sink.put());
   at::Tensor kept = common.json ? at::empty({data.size(), question.outputs}) : at::Tensor();
   std::int64_t not_a_number = 0;
   auto start = std::chrono::steady_clock::now();
@@ -183,18 +201,17 @@ void run_answers(Common& common, PredictFlags& flags, Network& network, const Da
                      {"task", to_string(question.task)},
                      {"not_a_number", not_a_number}};
     if (evaluation) document["figures"] = answers_json(network, *evaluation);
-    if (common.taker != nullptr) {
-      common.give(document, {{"answers", kept}});
-    } else {
+    if (common.taker != nullptr) common.give(document, {{"answers", kept}});
+    if (common.taker == nullptr || sink.to_file()) {
       document["answers"] = Json::array();
       for (std::int64_t i = 0; i < kept.size(0); ++i) {
         const float* row = kept.data_ptr<float>() + i * kept.size(1);
         document["answers"].push_back(std::vector<double>(row, row + kept.size(1)));
       }
-      put(json_text(document, 1) + "\n");
+      sink.write(json_text(document, 1) + "\n");
     }
   }
-  if (file) file->commit();
+  sink.commit();
   log::info("{} {} in {:.2f} s{}{}{}", format_count(data.size()), data.type().noun(), seconds,
             evaluation ? ", " + answers_headline(network, *evaluation) : "",
             not_a_number > 0 ? fmt::format(", {} are {}", not_a_number, kNotANumberName) : "",
@@ -217,24 +234,13 @@ void run(Common& common, PredictFlags& flags) {
   check_fits(*network, data.type().shape, data.name);
   std::optional<Scoring> scoring;
   if (data.labelled()) scoring.emplace(*network, data);
-  std::optional<OutputFile> file;
-  if (!flags.output.empty()) file.emplace(flags.output);
-  Put put = [&](std::string_view text) {
-    check_interrupt();
-    if (file) {
-      file->write(text);
-    } else {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-    }
-  };
-  // A bar among the rows would be read as one of them.
-  if (!file && isatty(STDOUT_FILENO) != 0) Progress::set_enabled(false);
+  RowSink sink(flags.output);
   std::optional<CsvRows> csv;
   std::optional<JsonRows> rows;
   if (common.json) {
     rows.emplace(*network, data);
   } else {
-    csv.emplace(*network, data, put);
+    csv.emplace(*network, data, sink.put());
   }
   std::int64_t not_a_number = 0;
   auto start = std::chrono::steady_clock::now();
@@ -251,9 +257,9 @@ void run(Common& common, PredictFlags& flags) {
     if (auto warning = suspicious(*network, *evaluation, data.name)) log::warn("{}", *warning);
   }
   const Evaluation* judged = evaluation ? &*evaluation : nullptr;
-  if (rows && (common.taker == nullptr || file)) rows->write(not_a_number, judged, put);
+  if (rows && (common.taker == nullptr || sink.to_file())) rows->write(not_a_number, judged, sink.put());
   if (rows && common.taker != nullptr) rows->give(common, not_a_number, judged);
-  if (file) file->commit();
+  sink.commit();
   log::info("{} {} in {:.2f} s ({} {}/s){}{}{}", format_count(data.size()), data.type().noun(), seconds,
             format_rate(static_cast<double>(data.size()) / seconds), data.type().noun(),
             evaluation ? fmt::format(", accuracy {:.2f}%", evaluation->accuracy * 100) : "",

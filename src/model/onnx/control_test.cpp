@@ -129,7 +129,7 @@ TEST(If, RefusesWhatDoesNotFit) {
   graph = choosing();
   graph.graph().mutable_node(0)->mutable_attribute(1)->mutable_g()->mutable_node(0)->set_input(0, "nowhere");
   EXPECT_NE(error_of(graph).find("reads 'nowhere', which nothing computes"), std::string::npos);
-  // A branch that reads what comes of its node.
+  // A branch that reads the output of its own node.
   graph = choosing();
   graph.graph().mutable_node(0)->mutable_attribute(1)->mutable_g()->mutable_node(0)->set_input(0, "out");
   EXPECT_NE(error_of(graph).find("cycle"), std::string::npos);

@@ -98,6 +98,9 @@ class AttackGenerator : public Generator {
   AttackGenerator(const Options& options, const GeneratorContext& context)
       : network_(context.network), plan_(plan_of(options)) {
     if (network_ != nullptr) plan_.check_target(network_->info().classes);
+    if (network_ != nullptr && network_->info().question.by_reference() && plan_.aim != kAnyClass)
+      bad_usage("{}: its task is {}, so there are no classes to aim at", network_->info().path,
+                to_string(network_->info().question.task));
     double full = context.seeds.scalar_type() == at::kByte ? 255 : 32768;
     for (std::size_t i = 0; i < plan_.attacks.size(); ++i) kinds_.push_back(plan_.kind(i, full));
   }
@@ -233,9 +236,6 @@ void AttackProposal::attack_all() {
 at::Tensor AttackProposal::targets(const at::Tensor& inputs, const std::vector<std::size_t>& rows) const {
   const AttackPlan& plan = attacks_.plan();
   if (plan.aim == kAnyClass) return {};
-  if (attacks_.network().info().question.by_reference())
-    bad_usage("{}: its task is {}, so there are no classes to aim at", attacks_.network().info().path,
-              to_string(attacks_.network().info().question.task));
   std::int64_t classes = attacks_.network().info().classes;
   at::Tensor least;
   if (plan.aim == "least") {

@@ -2300,6 +2300,8 @@ def _(w):
         expect_equal((flipped > 0, flipped), (True, fault["remarks"]["figures"]["flipped"]), f"{fault['file']}: {row} and not {wanted}")
     attacked = json.loads(w.done("attack", "labels.onnx", "--data", "labels.npz", *second, "--method", "pgd:steps=5", "--eps", 0.1, "-o", "labels-pgd", "--json").out)
     expect(attacked["levels"][-1]["accuracy"] < attacked["clean"], str(attacked))
+    w.refused(2, "attack", "labels.onnx", "--data", "labels.npz", *second, "--task", "multi-label", "--target", 1, "-q", "-o", "aimed", names="no classes to aim at")
+    expect(not (w / "aimed").exists(), "a refused attack left a folder")
     w.refused(3, "predict", asked(w, "soft.onnx", "Softmax", ("MatMul", LABELS_OF), "Softmax"), "--data", "labels.npz", *second, names="ends in a softmax")
 
 
